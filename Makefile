@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format conformance bench torture release types framework-types clean
+.PHONY: help demo test check format conformance bench torture release docs types framework-types clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -48,7 +48,13 @@ torture: $(VENV)/.ready ## long fault and fuzz campaigns
 	$(BIN)/python -m pytest -m torture
 
 release: $(VENV)/.ready ## dist/: the package, requirements with hashes, an SBOM, and SHA256SUMS
+	@if command -v uv >/dev/null; then VIRTUAL_ENV=$(VENV) uv pip install --quiet --constraint constraints.txt --group release; \
+	  else $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group release; fi
 	$(BIN)/python tools/release.py dist
+
+docs: $(VENV)/.ready ## site/: the documentation as a site; writes its reference pages first
+	$(BIN)/python tools/reference.py
+	$(BIN)/mkdocs build
 
 types: $(VENV)/.ready ## write the type files: OPENAPI=documents of a cluster, GO=staging/src/k8s.io of its source
 	$(BIN)/python tools/kubernetes_types.py $(OPENAPI) $(GO)
@@ -57,4 +63,4 @@ framework-types: $(VENV)/.ready ## bring the job frameworks' types up to date: C
 	$(BIN)/python tools/framework_types.py $(CRDS)
 
 clean: ## remove the files that the other targets create
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

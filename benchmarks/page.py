@@ -6,6 +6,7 @@ The API and the page run in this process without controllers, so that its CPU ti
 """
 
 import asyncio
+import contextlib
 import sys
 import tempfile
 import time
@@ -56,22 +57,28 @@ async def change(api: EmbeddedApi, total: int, seconds: float) -> float:
 
 
 async def browser_bytes(page: Any, process: asyncio.subprocess.Process) -> tuple[float, int]:
-    """The heap of the page, and the memory of all its renderers as the kernel counts it."""
+    """The heap of the page, and the memory of its renderer as the kernel counts it."""
     await page.send("HeapProfiler.collectGarbage")
-    metrics = {entry["name"]: entry["value"] for entry in (await page.send("Performance.getMetrics"))["metrics"]}
-    return metrics["JSHeapUsedSize"], await asyncio.to_thread(largest_renderer, process.pid)
+    heap = (await page.send("Runtime.getHeapUsage"))["usedSize"]
+    return heap, await asyncio.to_thread(largest_renderer, process.pid)
 
 
 def largest_renderer(browser: int) -> int:
-    largest = 0
+    """Renderers are children of a helper process of the browser."""
+    parents = {}
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes()
-            if b"--type=renderer" in command and str(browser).encode() in (entry / "stat").read_bytes():
+        with contextlib.suppress(OSError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    largest = 0
+    for pid in parents:
+        above = pid
+        while above and above != browser:
+            above = parents.get(above, 0)
+        with contextlib.suppress(OSError):
+            entry = Path(f"/proc/{pid}")
+            if above == browser and b"--type=renderer" in (entry / "cmdline").read_bytes():
                 pss = [line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:")]
                 largest = max(largest, int(pss[0].split()[1]) * 1024)
-        except OSError:
-            continue
     return largest
 
 
@@ -98,6 +105,8 @@ async def main(total: int) -> None:
             print(f"first paint after {await page.until(paint):.0f} ms")
             await page.value("location.hash = '#/workloads'")
             await page.until("document.querySelectorAll('a.row').length > 10")
+            await page.until(f"document.querySelector('#count').innerText === '{total:,}'", 120)
+            print(f"all rows after {time.monotonic() - started:.1f} s", flush=True)
             with_page = await change(api, total, SECONDS)
             heap, renderer = await browser_bytes(page, browser.process)
             print(f"browser: heap {heap / 1e6:.0f} MB, renderer {renderer / 1e6:.0f} MB")

@@ -1,13 +1,14 @@
 """Writes the tables of docs/compatibility.md: features, gates and fields of the Configuration.
 
 Run `python -m tools.compatibility` after a change of `tools/kueue_features.py`,
-`api/feature_gates.py` or `api/configuration/effects.py`. Text outside the marked parts is written by hand and stays.
+`tools/settings_tests.py`, `api/feature_gates.py` or `api/configuration/effects.py`. Text outside
+the marked parts is written by hand and stays.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import kueue_features
+from tools import kueue_features, settings_tests
 
 from pykueue.api import feature_gates
 from pykueue.api.configuration import effects
@@ -34,14 +35,21 @@ def _gate_rows() -> Iterable[tuple[str, ...]]:
     for name, gate in feature_gates.GATES.items():
         effect = _module(gate.read_by) if gate.read_by else _without_reader(gate)
         default = f"{'on' if gate.is_on else 'off'}{', locked' if gate.is_locked else ''}"
-        yield name, gate.stage.value, default, f"{effect}: {gate.limits}" if gate.limits else effect
+        text = f"{effect}: {gate.limits}" if gate.limits else effect
+        yield name, gate.stage.value, default, text, f"`tests/{settings_tests.GATE_TESTS[name]}`"
 
 
 def _field_rows() -> Iterable[tuple[str, ...]]:
     for path, field in effects.FIELDS.items():
         effect = _module(field.read_by[-1]) if field.read_by else "no effect"
         place = " (`pykueue controller`)" if field.is_of_controller else ""
-        yield f"`{path}`", f"{effect}{place}: {field.limits}" if field.limits else f"{effect}{place}"
+        text = f"{effect}{place}: {field.limits}" if field.limits else f"{effect}{place}"
+        yield f"`{path}`", text, f"`tests/{field_test(path)}`"
+
+
+def field_test(path: str) -> str:
+    prefixes = [prefix for prefix in settings_tests.FIELD_TESTS if path.startswith(prefix)]
+    return settings_tests.FIELD_TESTS[max(prefixes, key=len)]
 
 
 def _feature_rows() -> Iterable[tuple[str, ...]]:
@@ -52,8 +60,8 @@ def _feature_rows() -> Iterable[tuple[str, ...]]:
 
 TABLES = {
     "features": _table(("feature", "stage in Kueue", "state", "test"), _feature_rows()),
-    "feature gates": _table(("gate", "stage", "default", "read by"), _gate_rows()),
-    "configuration": _table(("field", "read by"), _field_rows()),
+    "feature gates": _table(("gate", "stage", "default", "read by", "test"), _gate_rows()),
+    "configuration": _table(("field", "read by", "test"), _field_rows()),
 }
 
 

@@ -5,8 +5,9 @@
 `requirements.txt` pins every dependency to the version of `constraints.txt` and to the hashes of
 its files, so that `pip install --require-hashes -r requirements.txt` installs what was tested and
 nothing else. `pykueue-VERSION.cdx.json` lists the same packages as a CycloneDX SBOM. `SHA256SUMS`
-has the hashes of all files of the folder. The content depends on the versions alone: two runs
-write the same files.
+has the hashes of all files of the folder, and `release-notes.md` is the section of the changelog.
+The content depends on the versions alone: two runs write the same files. twine and
+check-wheel-contents check the package.
 """
 
 import hashlib
@@ -34,9 +35,12 @@ Package = dict[str, Any]
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _run("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+    packages = build(folder)
+    _run("-m", "twine", "check", "--strict", *map(str, packages))
+    _run("-m", "check_wheel_contents", *(str(path) for path in packages if path.suffix == ".whl"))
     own, *dependencies = read_report()
     version = own["metadata"]["version"]
+    (folder / "release-notes.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(), version))
     hashes = {name_of(package): hashes_of(package) for package in dependencies}
     (folder / "requirements.txt").write_text(requirements(dependencies, hashes))
     document = json.dumps(sbom(own, dependencies), indent=2) + "\n"
@@ -46,6 +50,19 @@ def main(folder: Path) -> None:
     (folder / "SHA256SUMS").write_text("".join(sums))
     for line in sums:
         sys.stdout.write(line)
+
+
+def build(folder: Path) -> list[Path]:
+    """The source distribution and the wheel."""
+    _run("-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(folder.absolute()))
+    return sorted([*folder.glob("*.tar.gz"), *folder.glob("*.whl")])
+
+
+def release_notes(changelog: str, version: str) -> str:
+    """The section of the version in the changelog, or of what is unreleased."""
+    sections = re.split(r"^## \[(.+?)\].*\n", changelog, flags=re.MULTILINE)
+    texts = dict(zip(sections[1::2], sections[2::2], strict=True))
+    return f"# pykueue {version}\n\n{(texts.get(version) or texts['Unreleased']).strip()}\n"
 
 
 def _run(*arguments: str) -> None:

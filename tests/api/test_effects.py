@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tools import compatibility, kueue_features
+from tools import compatibility, kueue_features, settings_tests
 
 import pykueue
 from pykueue.api import feature_gates, structural
@@ -123,8 +123,8 @@ def test_what_is_set_without_effect_is_named(text, paths):
 
 
 def test_fields_that_only_the_controller_reads_are_named():
-    document = {"health": {"healthProbeBindAddress": ":1"}, "namespace": "x", "leaderElection": {"leaderElect": None}}
-    assert effects.fields_of_controller(document) == ["health.healthProbeBindAddress"]
+    document = {"webhook": {"port": 1}, "namespace": "x", "leaderElection": {"leaderElect": None}}
+    assert effects.fields_of_controller(document) == ["webhook.port"]
 
 
 def test_the_page_of_compatibility_is_current():
@@ -138,3 +138,22 @@ def test_every_feature_has_a_test_or_is_said_to_be_missing():
     rows = kueue_features.FEATURES
     assert len(rows) == len({row.name for row in rows}) == 60
     assert [row.name for row in rows if bool(row.test) == row.state.startswith("not there")] == []
+
+
+def named_tests():
+    yield from (row.test for row in kueue_features.FEATURES if row.test)
+    yield from settings_tests.GATE_TESTS.values()
+    yield from settings_tests.FIELD_TESTS.values()
+
+
+@pytest.mark.parametrize("test", sorted(set(named_tests())))
+def test_a_test_that_the_page_names_exists(test):
+    path, _, name = test.partition("::")
+    functions = ast.walk(tree(Path(__file__).parents[1] / path))
+    assert name in {node.name for node in functions if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_every_gate_and_every_field_has_a_test():
+    assert settings_tests.GATE_TESTS.keys() == feature_gates.GATES.keys()
+    assert all(map(compatibility.field_test, effects.FIELDS))
+    assert "no effect" not in "".join(compatibility.TABLES.values())

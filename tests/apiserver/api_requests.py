@@ -47,7 +47,7 @@ async def send(api, method, target, body=None, *, by=ADMIN, content_type="applic
         response = await api.application.respond(request, endpoint)
     except ApiError as error:
         return Answer(code=error.code, body=error.status(), warnings=error.warnings)
-    content = response.body
+    content = b"".join(response.body) if isinstance(response.body, list) else response.body
     if isinstance(content, bytes) and response.content_type == "application/json":
         content = msgspec.json.decode(content)
     return Answer(code=response.status, body=content, warnings=tuple(response.warnings))

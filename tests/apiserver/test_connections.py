@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
-from aiohttp import web
+from multidict import CIMultiDict
 
 from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import UserInfo
@@ -127,11 +127,9 @@ async def test_idle_connections_of_one_user_make_room_for_another():
 
 
 async def test_a_stream_that_fails_ends_without_a_second_response(monkeypatch):
-    async def respond(_listener, http, *_):
-        response = web.StreamResponse()
-        response.enable_chunked_encoding()
-        await response.prepare(http)
-        await response.write(b"first")
+    async def respond(_listener, exchange, *_):
+        stream = await exchange.start(200, CIMultiDict())
+        stream.write(b"first")
         raise RuntimeError
 
     monkeypatch.setattr(listener_module.Listener, "_respond", respond)

@@ -211,7 +211,17 @@ async def test_a_gated_pod_may_be_restricted(jane):
 # Reserved keys
 
 
-@pytest.mark.parametrize("key", sorted(reserved_keys.RESERVED))
+RESERVED = {
+    f"pykueue.dev/{name}"
+    for name in ("gpu-indexes", "group", "local-names", "local-ports", "mirror", "memory-limit", "default-queues")
+}
+
+
+def test_the_documented_keys_are_reserved():
+    assert reserved_keys.RESERVED >= RESERVED
+
+
+@pytest.mark.parametrize("key", sorted(RESERVED | reserved_keys.RESERVED))
 async def test_only_components_write_reserved_keys(system, jane, key):
     annotated = POD | {"metadata": POD["metadata"] | {"annotations": {key: "0,1"}}}
     error = await refusal(jane.create(resources.POD, annotated))

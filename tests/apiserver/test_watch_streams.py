@@ -6,12 +6,10 @@ from pykueue.apiserver.calls import WatchFrame
 from pykueue.apiserver.http import watch_streams
 
 FRAME = WatchFrame("ADDED", b"{}")
-CHUNK = b"1d\r\n" + FRAME.line + b"\r\n"
-TWO_FRAMES = b"3a\r\n" + 2 * FRAME.line + b"\r\n"
 
 
 class Pipe:
-    """A transport whose reader is as slow as the test wants."""
+    """A stream whose reader is as slow as the test wants."""
 
     def __init__(self):
         self.waiting = 0
@@ -42,7 +40,7 @@ async def pipe():
 
 
 def sink(pipe):
-    return watch_streams.WatchSink(pipe, pipe.drain, lambda frame: frame.line)
+    return watch_streams.WatchSink(pipe, lambda frame: frame.line)
 
 
 async def test_the_frames_of_one_turn_are_one_write(pipe):
@@ -52,14 +50,25 @@ async def test_the_frames_of_one_turn_are_one_write(pipe):
     await asyncio.sleep(0)
     fast.send(FRAME)
     await asyncio.sleep(0)
-    assert pipe.written == [TWO_FRAMES, CHUNK]
+    assert pipe.written == [2 * FRAME.line, FRAME.line]
+
+
+async def test_many_watches_are_written_in_several_turns():
+    queue, pipes = watch_streams.FlushQueue(), [Pipe() for _ in range(3 * watch_streams.FLUSHES_PER_TURN)]
+    for stream in pipes:
+        watch_streams.WatchSink(stream, lambda frame: frame.line, queue).send(FRAME)
+    counts = []
+    for _ in range(4):
+        await asyncio.sleep(0)
+        counts.append(sum(len(stream.written) for stream in pipes))
+    assert counts == [16, 32, 48, 48]
 
 
 async def test_a_watch_that_ends_writes_its_last_frame(pipe):
     ended = sink(pipe)
     ended.send(FRAME)
     ended.close()
-    assert pipe.written == [CHUNK]
+    assert pipe.written == [FRAME.line]
     assert ended.finished.is_set()
 
 
@@ -72,7 +81,7 @@ async def test_frames_wait_in_order_for_a_slow_reader(pipe):
     assert pipe.written == []
     pipe.may_drain.set()
     await asyncio.wait_for(slow.finished.wait(), 5)
-    assert pipe.written == [TWO_FRAMES]
+    assert pipe.written == [2 * FRAME.line]
 
 
 async def test_a_large_turn_waits_for_its_reader(pipe, monkeypatch):
@@ -111,3 +120,41 @@ async def test_a_watch_ends_when_its_client_disconnects(pipe):
     pipe.abort()
     watch_sink.send(FRAME)
     assert watch_sink.finished.is_set()
+
+
+async def test_a_large_frame_is_written_at_the_speed_of_its_reader(pipe):
+    large = WatchFrame("ADDED", b"x" * (5 * watch_streams.PIECE_BYTES))
+    slow = sink(pipe)
+    slow.send(FRAME)
+    slow.send(large)
+    slow.send(FRAME)
+    await asyncio.sleep(0.01)
+    assert sum(map(len, pipe.written)) <= watch_streams.PIECE_BYTES + len(FRAME.line)
+    pipe.may_drain.set()
+    slow.close()
+    await asyncio.wait_for(slow.finished.wait(), 5)
+    assert b"".join(pipe.written) == FRAME.line + large.line + FRAME.line
+
+
+async def test_a_reader_with_too_many_bytes_to_come_is_dropped(pipe, monkeypatch):
+    monkeypatch.setattr(watch_streams, "LARGEST_BACKLOG_BYTES", 3 * len(FRAME.data))
+    behind = sink(pipe)
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
+    behind.start([FRAME] * 10)
+    for _ in range(3):
+        behind.send(FRAME)
+    assert not pipe.is_aborted
+    behind.send(FRAME)
+    assert pipe.is_aborted
+
+
+async def test_a_stream_that_is_full_but_does_not_wait_gets_its_frames(pipe):
+    """The limit of a transport may be larger than ours."""
+    full = sink(pipe)
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
+    pipe.drain = lambda: asyncio.sleep(0)
+    for _ in range(3):
+        full.send(FRAME)
+    full.close()
+    await asyncio.wait_for(full.finished.wait(), 5)
+    assert b"".join(pipe.written) == 3 * FRAME.line

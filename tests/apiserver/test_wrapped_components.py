@@ -54,6 +54,17 @@ async def test_a_component_stays_in_the_namespace_of_its_wrapper(as_writer):
     assert (answer.code, "components are created in namespace ml" in answer.message) == (422, True)
 
 
+@pytest.mark.parametrize("value", ["text", 1, True, None, [], ["text"], {}, {"kind": []}, {"apiVersion": {}}])
+@pytest.mark.parametrize("field", ["template", "metadata", "namespace"])
+async def test_any_json_is_refused_where_an_object_is_expected(as_writer, field, value):
+    config_map = component("v1", "ConfigMap")
+    templates = {"template": value, "metadata": config_map | {"metadata": value}, "namespace": config_map}
+    if field == "namespace":
+        config_map["metadata"]["namespace"] = value
+    is_object = field == "metadata" and isinstance(value, dict)
+    assert (await as_writer(templates[field])).code == (201 if is_object else 422)
+
+
 async def test_a_later_change_of_a_component_is_checked_too(api, as_writer):
     await as_writer(component("v1", "ConfigMap"))
     path = "/apis/workload.codeflare.dev/v1beta2/namespaces/ml/appwrappers/wrap"

@@ -51,13 +51,13 @@ async def test_the_start_does_not_wait_for_controllers_that_failed_before_they_w
 
 
 async def test_a_start_says_what_the_configuration_sets_without_effect(api, caplog):
-    text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\ntls: {curvePreferences: [29, 23]}\nhealth: {healthProbeBindAddress: ':1'}\n"
+    text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\ntls: {curvePreferences: [29, 23]}\nwebhook: {port: 1}\n"
     metadata = {"name": configured_controllers.NAME, "namespace": "kueue-system"}
     controllers = ConfiguredControllers(api, {})
     await controllers.start()
     client = api.client()
     config_map = {"metadata": metadata, "data": {"controller_manager_config.yaml": text}}
     await client.create(resources.CONFIG_MAP, config_map, "kueue-system")
-    await eventually(lambda: "not by `pykueue up`: health.healthProbeBindAddress" in caplog.text)
+    await eventually(lambda: "not by `pykueue up`: tls.curvePreferences, webhook.port" in caplog.text)
     await controllers.stop()
     assert "tls.curvePreferences: acts in part in pykueue" in caplog.text

@@ -39,9 +39,11 @@ def test_array_is_an_indexed_job():
 def run(array, words, completion_index):
     """What the command prints as a container of the pod with this completion index."""
     chosen = container(array=TaskArray.parse(array), command=words)
-    environment = {"JOB_COMPLETION_INDEX": str(completion_index)}
-    for variable in chosen["env"]:
-        environment[variable["name"]] = expand(variable["value"], environment)
+    environment = {}
+    index = {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}}
+    for variable in [*chosen["env"], {"name": "JOB_COMPLETION_INDEX", "valueFrom": index}]:
+        is_index = variable.get("valueFrom") == index
+        environment[variable["name"]] = str(completion_index) if is_index else expand(variable["value"], environment)
     command = [expand(word, environment) for word in chosen["command"]]
     environment["PATH"] = "/usr/bin:/bin"
     return subprocess.check_output(command, text=True, env=environment)

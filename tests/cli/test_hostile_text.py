@@ -128,6 +128,13 @@ def test_objects_and_errors_of_an_api(line, kubeconfig, monkeypatch):
     printed(*line.split(" "))
 
 
+@pytest.mark.parametrize("line", [line for line in COMMAND_LINES if line.startswith("list ") and " -o " not in line])
+@pytest.mark.parametrize("kubeconfig", [False], indirect=True, ids=["objects"])
+def test_a_line_break_adds_no_row_to_a_table(line, kubeconfig, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    assert not [row for row in printed(*line.split(" ")).splitlines() if row.startswith("forged line")]
+
+
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("up", "controller", "demo")])
 def test_arguments_and_files(command, tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))

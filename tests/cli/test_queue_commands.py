@@ -29,15 +29,17 @@ def workload(cluster, name):
     return create_workload(cluster, name, job=name)
 
 
-def create_workload(cluster, name, *, job):
+def create_workload(cluster, *names, job):
+    """Create Workloads that belong to a new Job."""
     place = {"namespace": "default"}
     owner = cluster.create(JOBS, {"metadata": {"name": job, **place}, "spec": {"suspend": True, "template": TEMPLATE}})
     uid = owner["metadata"]["uid"]
     reference = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
     pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
-    metadata = {"name": name, "ownerReferences": [reference], **place}
-    cluster.create(resources.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
-    return name
+    for name in names:
+        metadata = {"name": name, "ownerReferences": [reference], **place}
+        cluster.create(resources.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
+    return names[0]
 
 
 def test_flavors_with_the_same_resources_share_a_group():
@@ -145,12 +147,20 @@ def test_a_workload_is_stopped_and_resumed(cluster, workload):
     assert cluster.get(resources.WORKLOAD, workload, "default")["spec"]["active"] is True
 
 
-@pytest.mark.parametrize("command", ["stop", "resume", "delete"])
-def test_the_name_of_a_job_leads_to_its_workload(cluster, name, command):
+@pytest.mark.parametrize("words", [("stop",), ("resume",), ("delete", "--yes")])
+def test_the_name_of_a_job_means_its_workload(cluster, name, words):
     create_workload(cluster, f"job-{name}", job=name)
-    result = cluster.pykueue(command, "workload", name)
+    result = cluster.pykueue(words[0], "workload", name, *words[1:])
+    assert result.exit_code == 0, result.output
+    printed = {"stop": f"job-{name} stopped", "resume": f"job-{name} resumed", "delete": f"{name} deleted"}
+    assert printed[words[0]] in result.output
+
+
+def test_a_name_of_several_workloads_lists_them(cluster, name):
+    create_workload(cluster, f"job-{name}-1", f"job-{name}-2", job=name)
+    result = cluster.pykueue("stop", "workload", name)
     assert result.exit_code == 1
-    assert f"the workload of job {name} is job-{name}\n" in result.stderr
+    assert f"name one of them: job-{name}-1, job-{name}-2" in result.stderr
 
 
 def test_workloads_are_listed_with_their_jobs(cluster, workload):
@@ -212,3 +222,8 @@ def test_the_kubectl_plugin_refuses_other_kinds():
     result = CliRunner().invoke(kubectl_plugin.kueue, ["get", "pods"])
     assert result.exit_code == 2
     assert "pods is not one of workload, clusterqueue, localqueue, resourceflavor" in result.output
+
+
+def test_a_name_without_a_kind_says_what_to_write(cluster):
+    result = cluster.pykueue("stop", "train")
+    assert "No such command 'train'. Name the kind first, for example `cli stop workload train`." in result.output

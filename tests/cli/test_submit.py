@@ -2,6 +2,8 @@ import pytest
 
 from pykueue.api import resources
 from pykueue.cli import job_request
+from pykueue.cluster.job_controller.job_view import JobView
+from pykueue.cluster.job_controller.policies import match_failure
 from pykueue.cluster.kubelet.environment import expand
 
 OPTIONS = {
@@ -89,6 +91,13 @@ def test_several_pods_know_their_number():
     assert job(completions=4)["spec"]["completionMode"] == "Indexed"
     assert job(parallelism=2)["spec"]["completionMode"] == "Indexed"
     assert job()["spec"]["completionMode"] == "NonIndexed"
+
+
+def test_an_evicted_pod_is_no_failure_of_its_job():
+    pod = {"metadata": {"name": "pod"}, "status": {}}
+    assert match_failure(JobView(job()), pod).counts
+    pod["status"] = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    assert not match_failure(JobView(job()), pod).counts
 
 
 @pytest.fixture(scope="module")

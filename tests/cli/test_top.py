@@ -9,6 +9,7 @@ from tests.cli import demo_objects
 from pykueue.api import resources
 from pykueue.cli.top import _LiveBoard
 from pykueue.dashboard import board as boards
+from pykueue.dashboard import drawing
 
 
 def board_of(*workloads, queues=()):
@@ -20,7 +21,7 @@ def board_of(*workloads, queues=()):
 
 def text_of(board, options=boards.BoardOptions()):  # noqa: B008 - options are values
     console = Console(width=140, record=True, file=io.StringIO())
-    console.print(boards.draw(board, options, now=0))
+    console.print(drawing.draw(board, options, now=0))
     return console.export_text()
 
 

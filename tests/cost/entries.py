@@ -13,6 +13,7 @@ import msgspec
 from pykueue.api import cel_library, durations, manifests, quantity, selectors, text_formats, yaml_reader
 from pykueue.api.rules import syntax
 from pykueue.apiserver.http import bodies, negotiation, options, protobuf, routes
+from pykueue.apiserver.http2 import hpack
 from pykueue.apiserver.patches import json_patch, managed_fields, merge, merge_schema, strategic, typed
 
 JSON_TEXTS = {
@@ -306,7 +307,23 @@ READERS = {
     },
 }
 
+
+def _headers(block):
+    return hpack.Decoder().decode(block)
+
+
+HEADER_BLOCKS = {
+    "static fields": lambda n: b"\x82" * n,
+    "new fields": lambda n: b"\x40\x01a\x01b" * n,
+    "new fields, compressed": lambda n: b"\x40\x81\x1f\x81\x8f" * n,
+    "large fields": lambda n: b"\x40\x01a\x7f\xa1\x1e" + b"x" * 4000 + b"\xbe" * n,
+    "sizes of the table": lambda n: b"\x20\x3f\xe1\x1f" * n,
+    "long number": lambda n: b"\xff" * n,
+    "long value": lambda n: b"\x00\x01a\x7f\xff\xff\x03" + b"x" * n,
+}
+
 ENTRIES = {
+    **{f"hpack: {name}": lambda n, b=build: _call(_headers, b(n)) for name, build in HEADER_BLOCKS.items()},
     **{f"json: {name}": _decode("application/json", build) for name, build in JSON_TEXTS.items()},
     **{f"yaml: {name}": _decode("application/yaml", build) for name, build in YAML_TEXTS.items()},
     **{f"protobuf: {name}": _decode(negotiation.PROTOBUF, build) for name, build in PROTOBUF_BODIES.items()},

@@ -27,6 +27,7 @@ from tests.cost.raw_client import RawClient, Server
 PLAIN = {"Content-Type": "application/json"}
 SILENT_CONNECTIONS = 40
 MOST_FAILURES = 20
+SLOW_SECONDS = 0.5
 
 
 @dataclass
@@ -40,6 +41,8 @@ class Report:
     delays: list = field(default_factory=list)
     """Seconds of each of these in which the machine had no processor for server or user."""
     work_codes: Counter = field(default_factory=Counter)
+    slow: list = field(default_factory=list)
+    """The clock time, method, seconds and delay of each request that took SLOW_SECONDS or more."""
 
     def served(self):
         """Seconds of each request of the working user on a machine without other load."""
@@ -56,6 +59,10 @@ class Report:
                 *(f"  {sort}: {counts}" for sort, counts in by_sort.items()),
                 f"the other user: {len(self.waits)} requests {dict(self.work_codes)}: {_milliseconds(self.waits)}",
                 f"  without the time in which the processors were busy: {_milliseconds(self.served())}",
+                *(
+                    f"  slow: {clock} {method} {wait:.2f} s, no processor for {delay:.2f} s"
+                    for clock, method, wait, delay in self.slow
+                ),
             ]
         )
 
@@ -95,7 +102,9 @@ async def campaign(users, *, server_pid, seed, numbers, connections=8):
     answers = json.loads(output)
     report.codes = Counter({(sort, code): count for sort, code, count in answers["codes"]})
     report.failures = answers["failures"]
-    for code, seconds, delay in json.loads(work_output):
+    for code, seconds, delay, method, ended in json.loads(work_output):
+        if seconds >= SLOW_SECONDS:
+            report.slow.append((time.strftime("%H:%M:%S", time.localtime(ended)), method, seconds, delay))
         report.work_codes[code] += 1
         report.waits.append(seconds)
         report.delays.append(delay)
@@ -167,7 +176,10 @@ def session_of(kubeconfig, connections):
 
 
 async def work(options, is_stopping):
-    """Create, list and delete until told to stop; returns code, seconds and delay of each request."""
+    """Create, list and delete until told to stop.
+
+    Returns code, seconds, delay, method and end of each request.
+    """
     kubeconfig, namespace = options["user"]
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     requests = []
@@ -181,7 +193,8 @@ async def work(options, is_stopping):
             delayed, began = _processor_delay(pids), time.monotonic()
             async with session.request(method, url, data=data, headers=PLAIN) as answer:
                 await answer.read()
-            requests.append((answer.status, time.monotonic() - began, _processor_delay(pids) - delayed))
+            seconds, delay = time.monotonic() - began, _processor_delay(pids) - delayed
+            requests.append((answer.status, seconds, delay, method, time.time()))
         await asyncio.sleep(0.02)
     await session.close()
     return requests

@@ -12,7 +12,7 @@ SEED = int(os.environ.get("PYKUEUE_FUZZ_SEED") or 0)
 """0 means: one seed in the short test, any seed in the long one."""
 FIRST = int(os.environ.get("PYKUEUE_FLOOD_FIRST") or 0)
 """The number of the first request: a run can go on where another one ended."""
-PART = 25_000
+PART = 10_000
 """So many requests are reported together."""
 
 

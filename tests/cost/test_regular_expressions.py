@@ -93,4 +93,4 @@ def test_an_expression_is_linear(place, text, is_anchored):
 
 
 def test_a_quadratic_expression_is_noticed():
-    assert slowest("1+b", is_anchored=False)[0] > LONGEST_SECONDS
+    assert slowest("(?:1|22)+b", is_anchored=False)[0] > LONGEST_SECONDS

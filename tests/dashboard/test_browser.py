@@ -209,3 +209,24 @@ async def test_a_report_is_shown_with_its_styles_and_without_its_scripts(page):
     assert await page.until(f"{paragraph} && {paragraph}.textContent") == "Mean wait 5m"
     assert await page.value(f"getComputedStyle({paragraph}).color") == "rgb(1, 2, 3)"
     assert await page.value("window.wasRun === undefined")
+
+
+async def test_a_new_quota_is_previewed_before_it_is_changed(page, site):
+    """The waiting job would start; nothing is written by the preview."""
+    await site.create_job("holds", gpu=4, seconds=3600)
+    await site.create_job("waits", gpu=4, seconds=60)
+    await page.value("location.hash = '#/queues/team'")
+    await page.until_text("Next in line")
+    await page.until_text("unknown")
+    await page.click("Change quota")
+    await page.until("document.querySelectorAll('dialog option').length === 2")
+    await page.fill("dialog select", "0 0 1")
+    await page.fill("dialog input", "8")
+    await page.click("Preview")
+    await page.until_text("In the next 1h this change would")
+    effect = await page.value("document.querySelector('#effect').innerText")
+    assert "admit default/job-waits-" in effect
+    await page.click("Cancel")
+    await page.until_text("4 / 4")
+    for name in ("holds", "waits"):
+        await site.delete_job(name)

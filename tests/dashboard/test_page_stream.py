@@ -8,6 +8,7 @@ from pykueue.api.scheme import Resource
 from pykueue.dashboard.feed import Feed
 from pykueue.dashboard.history import History
 from pykueue.dashboard.page_stream import PageStream
+from pykueue.kube import informer
 
 ROLE_BINDING = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", namespaced=True)
 DEADLINE_SECONDS = 20
@@ -31,6 +32,7 @@ class Reader:
         self._lines = stream.lines()
         self.tables = {}
         self.is_ready = False
+        self.listed = set()
         self.hello = {}
 
     async def until(self, is_reached):
@@ -40,6 +42,7 @@ class Reader:
 
     def _apply(self, message):
         self.is_ready = self.is_ready or bool(message.get("ready"))
+        self.listed |= set(message.get("listed", ()))
         self.hello = message.get("hello", self.hello)
         if "rows" in message:
             table = self.tables.setdefault(message["rows"], {})
@@ -53,16 +56,37 @@ class Reader:
         await self._lines.aclose()
 
 
+class SlowLists:
+    """A client whose lists of Workloads wait after their first page."""
+
+    def __init__(self, client):
+        self._client = client
+        self.may_go_on = asyncio.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    async def list(self, resource, namespace="", options=None):
+        if resource == resources.WORKLOAD and options is not None and options.continue_token:
+            await self.may_go_on.wait()
+        return await self._client.list(resource, namespace, options)
+
+
 class Pages:
     def __init__(self, api):
         self.api = api
         self.feed = Feed(api.client())
         self._readers = []
 
-    async def open(self, token, *, scope_seconds=10.0):
+    def reader(self, token, scope_seconds=10.0):
         reader = Reader(self.api, self.feed, self.api.authenticate(token), scope_seconds)
         self._readers.append(reader)
+        return reader
+
+    async def open(self, token, *, scope_seconds=10.0):
+        reader = self.reader(token, scope_seconds)
         await reader.until(lambda: reader.is_ready)
+        await reader.until(lambda: reader.listed == {"workloads", "pods"})
         return reader
 
     async def __aenter__(self):
@@ -114,6 +138,23 @@ async def test_the_administrator_sees_all_workloads(api):
     async with Pages(api) as pages:
         page = await pages.open(api.access.token)
         assert list(page.tables["workloads"]) == ["default/one"]
+
+
+async def test_a_page_is_shown_before_all_workloads_are_read(api, monkeypatch):
+    """The second page of the list never comes; the rows of the first one are there."""
+    for name in ("one", "two"):
+        await create_workload(api, "default", name)
+    monkeypatch.setattr(informer, "_PAGE", 1)
+    async with Pages(api) as pages:
+        client = SlowLists(api.client())
+        pages.feed = Feed(client)
+        reader = pages.reader(api.access.token)
+        await reader.until(lambda: reader.is_ready and reader.tables.get("workloads"))
+        assert list(reader.tables["workloads"]) == ["default/one"]
+        assert "workloads" not in reader.listed
+        client.may_go_on.set()
+        await reader.until(lambda: "workloads" in reader.listed)
+        assert list(reader.tables["workloads"]) == ["default/one", "default/two"]
 
 
 async def test_a_user_of_one_namespace_sees_only_that_namespace(api, token_of):

@@ -43,6 +43,28 @@ def test_the_visibility_api_tells_the_place(waiting, version):
     assert (item["metadata"]["name"], item["positionInClusterQueue"]) == ("large", 0)
 
 
+@embedded("it serves the visibility API itself")
+def test_the_visibility_api_tells_the_start_if_asked(waiting):
+    """A workload that fits after a minute: the first one has a time limit."""
+    running, second = (waiting.json("get", "workload", "large") for _ in range(2))
+    for name, obj, is_reserved in (("running", running, "true"), ("second", second, "false")):
+        obj["metadata"], obj["status"] = {"name": name}, {}
+        obj["spec"]["maximumExecutionTimeSeconds"] = 60
+        obj["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+        waiting.apply(obj)
+        waiting("wait", f"workload/{name}", f"--for=condition=QuotaReserved={is_reserved}", "--timeout=60s")
+    path = f"/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{waiting.namespace}/pendingworkloads"
+    items = json.loads(waiting("get", "--raw", f"{path}?estimatedStart=true"))["items"]
+    starts = {item["metadata"]["name"]: item["estimatedStart"] for item in items}
+    assert list(starts["large"]) == ["unknown"]
+    assert list(starts["second"]) == ["p05", "p25", "p50", "p75", "p95"]
+    assert all("estimatedStart" not in item for item in json.loads(waiting("get", "--raw", path))["items"])
+    header, *rows = pykueue(waiting, "list", "workload").splitlines()
+    cells = {row.split()[0]: row[header.index("ESTIMATED") :] for row in rows}
+    assert (cells["large"], cells["running"]) == ("unknown", "")
+    assert cells["second"].endswith("s")
+
+
 def pykueue(kubectl, *words):
     command = [sys.executable, "-m", "pykueue", *words, "-n", kubectl.namespace]
     env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}

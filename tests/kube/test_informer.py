@@ -7,7 +7,7 @@ import pytest
 from pykueue.api.errors import ApiError, expired
 from pykueue.api.scheme import Resource
 from pykueue.kube.client import ObjectList, WatchEvent
-from pykueue.kube.informer import Informer
+from pykueue.kube.informer import Informer, Reflector
 
 WIDGETS = Resource("example.dev", "v1", "widgets", "Widget", namespaced=True)
 
@@ -181,3 +181,35 @@ async def test_refusals_are_retried_not_raised(code):
     client = ScriptedClient(ApiError(code, "", "no"), [1, widget("a", 1)])
     _, changes = await play(client, sleep=sleep)
     assert changes == [("ADDED", "a")]
+
+
+class PagedClient(ScriptedClient):
+    """A client in the server's own process: each page is there at once."""
+
+    async def list(self, resource, namespace="", options=None):
+        page = int(options.continue_token or 0)
+        token = str(page + 1) if page < 3 else ""
+        return ObjectList(items=[widget(f"w{page}", 5)], resource_version="5", continue_token=token)
+
+
+async def test_a_long_list_arrives_by_pages_and_leaves_the_loop_to_others():
+    log = []
+    client = PagedClient()
+
+    async def others():
+        while True:
+            log.append("other")
+            await asyncio.sleep(0)
+
+    reflector = Reflector(
+        client,
+        WIDGETS,
+        on_list=lambda items, _version: log.append(len(items)),
+        on_event=lambda _type, _obj: None,
+        on_page=lambda items: log.append(items[0]["metadata"]["name"]),
+    )
+    tasks = [asyncio.create_task(reflector.run()), asyncio.create_task(others())]
+    await asyncio.wait_for(client.is_over.wait(), 10)
+    for task in tasks:
+        task.cancel()
+    assert log[: log.index(4) + 1] == ["w0", "other", "w1", "other", "w2", "other", "w3", 4]

@@ -1,11 +1,12 @@
 """What users write reaches logs and terminals as text, never as a command or another line."""
 
+import json
 import logging
 
 import pytest
 
 from pykueue.api import escaping
-from pykueue.kube.log_format import EscapingFormatter, is_no_closed_connection
+from pykueue.kube.log_format import EscapingFormatter, JsonFormatter, is_no_closed_connection
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\n2026-01-01 00:00:00 ERROR fake: forged\r\x9b31m\u202egnp\u2066\u2028\x7f"
 
@@ -54,3 +55,17 @@ def test_a_control_character_is_escaped(character):
 
 def test_line_breaks_stay_in_paragraphs_only():
     assert (escaping.paragraphs("a\n\tb"), escaping.one_line("a\nb")) == ("a\n\tb", r"a\nb")
+
+
+def test_json_is_one_printable_line_with_the_fields_of_a_decision():
+    record = logging.LogRecord("pykueue.decisions", logging.INFO, __file__, 1, "%s", (HOSTILE,), None)
+    record.fields = {"object": "default/a", "reason": "Admitted"}
+    text = JsonFormatter().format(record)
+    assert text.isprintable()
+    entry = json.loads(text)
+    assert (entry["level"], entry["message"], entry["object"], entry["reason"]) == (
+        "info",
+        HOSTILE,
+        "default/a",
+        "Admitted",
+    )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import yaml
 from tests.multikueue.network import Link, LinkedClient
+from tests.multikueue.quota_check import QuotaCheck
 
 from pykueue.api import conditions, entropy, objects, registry, resources
 from pykueue.api.errors import ApiError
@@ -53,7 +54,7 @@ class SimulatedCluster:
         self.configuration = configuration
         self.connection = ApiConnection()
         self.started = []
-        """The names of the pods whose containers started, in order."""
+        """The pods whose containers started, in order."""
         self._fleet = fleet
         self._log = SlowLog()
         self._core = None
@@ -70,6 +71,7 @@ class SimulatedCluster:
 
     def _container_started(self, process):
         self.started.append(process.pod)
+        self._fleet.on_start(self.name, process.pod)
 
     async def start(self):
         await self.start_api_server()
@@ -86,7 +88,7 @@ class SimulatedCluster:
         scheme = registry.scheme()
         self._core = Core(Store(self._log), scheme, settings=admission, clock=now)
         await process.spawn(self._core.start())
-        self._fleet.watch_quota(self)
+        self.store.listeners.append(QuotaCheck(self.name, self.store, self._fleet.violations))
         self.connection.open(process, LocalClient(self._core, scheme, shows_managers=False))
 
     def start_controllers(self):
@@ -176,6 +178,7 @@ class Fleet:
         self.faults = Faults(random.Random(f"{seed} faults"), self.trace, rates or FaultRates())
         self.controllers = {}
         self.violations = []
+        self.on_start = lambda _cluster_name, _pod: None
         self._configuration = configuration
         base = {"integrations": {"frameworks": FRAMEWORKS}}
         self.manager = SimulatedCluster("manager", self, base | configuration)
@@ -190,14 +193,6 @@ class Fleet:
         client = FaultyClient(process, self.workers[name].connection, self.faults)
         await self.links[name].cross()
         return LinkedClient(client, self.links[name])
-
-    # Checks of every change
-
-    def watch_quota(self, cluster):
-        cluster.store.listeners.append(lambda *_: self._check_quota(cluster))
-
-    def _check_quota(self, cluster):
-        """The usage of a queue never exceeds its quota."""
 
     # Running
 

@@ -1,6 +1,7 @@
 """The network fails, workers are lost or restored: no job is lost, and none runs twice at a time."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from tests.multikueue.fleet import job, play
@@ -193,3 +194,24 @@ def test_a_job_whose_copied_workload_is_deleted_on_the_worker_runs_again():
         await fleet.until(fleet.is_finished, "job")
 
     play(story, cpu="1")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_worker_that_is_cut_off_when_it_gets_the_job_is_the_only_one_that_runs_it(seed):
+    async def story(fleet):
+        cut_off = []
+
+        def cut(name, changes):
+            if not cut_off and any(change.now.key.plural == "jobs" for change in changes):
+                cut_off.append(name)
+                fleet.links[name].cut()
+
+        for name, worker in fleet.workers.items():
+            worker.store.listeners.append(partial(cut, name))
+        await fleet.manager.client.create(resources.JOB, job("job", seconds="30"), "default")
+        await asyncio.sleep(60)
+        fleet.links[cut_off[0]].restore()
+        await fleet.until(fleet.is_finished, "job")
+        assert starts(fleet, "job") == {cut_off[0]: 1}
+
+    play(story, seed=seed)

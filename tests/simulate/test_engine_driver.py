@@ -72,6 +72,18 @@ def test_a_job_with_checkpoints_loses_only_the_work_since_the_last_one():
     assert lines[-1] == "126s low finished"
 
 
+def test_a_job_like_an_adopted_one_arrives_without_its_quota():
+    """The two share queue, priority and requests, but not the admission."""
+    world = one_queue(gpus=4)
+    first = Simulation(world)
+    first.submit(world.workload_value(workload("team-a", 4)), run_ns=None, name="running")
+    first.run()
+    second = Simulation(World.forked(world.engine, now_ns=0))
+    second.adopt(first.runs["team-a/running"].workload, run_ns=10 * SECOND_NS)
+    second.submit(world.workload_value(workload("team-a", 4)), run_ns=SECOND_NS, name="waiting")
+    assert second.run_until_started("team-a/waiting") == 10 * SECOND_NS
+
+
 def test_an_admission_check_delays_the_start():
     check = {
         "apiVersion": KUEUE,

@@ -72,6 +72,52 @@ def test_jobs_that_ended_earlier_say_nothing_about_one_that_still_runs():
     assert learned.samples_ns(TRAITS, longer_than_ns=60 * SECOND_NS) == [100 * SECOND_NS, 200 * SECOND_NS]
 
 
+def test_running_jobs_count_as_longer_than_they_have_run():
+    """Half of the jobs still run after 60 seconds, so half of the samples are longer."""
+    learned = RunTimes()
+    for seconds in (10, 20, 30, 40, 100, 200):
+        learned.add(TRAITS, seconds * SECOND_NS)
+    without = learned.samples_ns(TRAITS)
+    learned.set_running([(TRAITS, 60 * SECOND_NS)] * 4)
+    samples = learned.samples_ns(TRAITS)
+    assert sum(sample > 60 * SECOND_NS for sample in without) == 2
+    assert sum(sample > 60 * SECOND_NS for sample in samples) / len(samples) == pytest.approx(6 / 10, abs=0.1)
+
+
+def test_running_jobs_say_nothing_about_the_lengths_of_longer_ones():
+    learned = RunTimes()
+    for seconds in (100, 200, 300, 400, 500):
+        learned.add(TRAITS, seconds * SECOND_NS)
+    without = learned.samples_ns(TRAITS)
+    learned.set_running([(TRAITS, SECOND_NS)] * 3)
+    assert learned.samples_ns(TRAITS) == without
+
+
+def test_jobs_arrive_as_lately():
+    """Jobs of higher priority arrived every six minutes, so the waiting one starts later."""
+    urgent = [finished(f"urgent-{number}", 5) for number in range(10)]
+    for number, obj in enumerate(urgent):
+        obj["metadata"]["creationTimestamp"] = times.from_ns(NOW_NS - (number * 360 + 1) * SECOND_NS)
+        obj["spec"]["priority"] = 10
+    quiet = estimated(*history(10, 10, 10, 10, 10), running(), live_workload("waiting", 4))
+    busy = estimated(*urgent, *history(10, 10, 10, 10, 10), running(), live_workload("waiting", 4))
+    assert busy.quantile_ns(0.5) > quiet.quantile_ns(0.5)
+
+
+def test_all_starts_come_from_one_set_of_runs():
+    waiting = [live_workload(name, 4, limit=60) for name in ("first", "second")]
+    by_key = {values.WorkloadKey(f"team-a/{obj['metadata']['name']}"): obj for obj in waiting}
+    world = World.from_objects(cluster_items(*waiting), {}, now_ns=NOW_NS)
+    result = live.estimate_all(world.engine, by_key, now_ns=NOW_NS, configuration={})
+    assert [set(result[key].waits_ns) for key in sorted(result)] == [{0}, {60 * SECOND_NS}]
+
+
+def test_names_of_other_namespaces_can_be_hidden():
+    result = estimated(running(), live_workload("waiting", 4))
+    assert "team-a/train-99" in result.hiding("team-a").unknown
+    assert "nobody knows how long a workload of another namespace will run" in result.hiding("team-b").unknown
+
+
 def test_few_finished_jobs_are_no_experience():
     result = estimated(*history(10, 10, 10, 10), running(), live_workload("waiting", 4))
     assert result.unknown.startswith("nobody knows how long team-a/train-99 will run: it has no time limit")

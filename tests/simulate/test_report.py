@@ -2,13 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 from click.testing import CliRunner
 from tests.simulate.worlds import Jobs, World, cluster_queue, flavor, local_queue
 
 from pykueue.api.times import SECOND_NS
 from pykueue.cli.main import cli
-from pykueue.simulate import planning
+from pykueue.simulate import notebook, planning
 from pykueue.simulate.report import html_page, text
 from pykueue.simulate.report.timeline import MOST_INTERVALS, Timeline
 
@@ -187,3 +188,9 @@ def test_bad_settings_are_refused_with_a_remedy(tmp_path):
         result = command(tmp_path, "simulate", "--generate", GENERATED, "--set", setting)
         assert result.exit_code == 1, result.output
         assert message in result.output
+
+
+def test_a_notebook_shows_a_result_as_its_report():
+    example = Path(__file__).parents[2] / "examples" / "planning"
+    result = notebook.run(notebook.plan(example / "queues.yaml", jobs=example / "jobs.csv"))
+    assert repr(result).startswith("400 jobs in 2d 20h: 400 finished\nWaits: mean 17m 29s")

@@ -6,6 +6,7 @@ import pytest
 from tests.simulation.manifests import EXIT_CODE, RUNTIME, admitted, job, running_pods, set_up
 
 from pykueue.api import conditions, resources
+from pykueue.api.errors import ApiError
 from pykueue.kube.client import DeleteOptions
 from pykueue.simulate import faults, invariants
 from pykueue.simulate import profile as profiles
@@ -243,6 +244,69 @@ def test_a_deleted_job_gets_no_other_workload_before_its_watch_shows_the_deletio
     Campaign(1).run(story)
 
 
+def test_a_deleted_pod_of_a_group_owns_its_workload_no_more_before_its_watch_shows_the_deletion(monkeypatch):
+    """The garbage collector removed the owner, and the pod controller added it again, on and on."""
+    is_late = False
+
+    class LateWatch(faults.FaultyClient):
+        async def watch(self, resource, *args, **options):
+            async for event in super().watch(resource, *args, **options):
+                if is_late and self._is_remote and resource == resources.POD:
+                    await asyncio.sleep(20)
+                yield event
+
+    async def story(campaign):
+        nonlocal is_late
+        await set_up(campaign)
+        client = campaign.system.client
+        labels = {"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/pod-group-name": "group"}
+        annotations = {"kueue.x-k8s.io/pod-group-total-count": "2", RUNTIME: "1"}
+        for name in ("one", "two"):
+            await client.create(resources.POD, _pod(name, labels=labels, annotations=annotations), "default")
+        await campaign.rest(10)
+        is_late = True
+        campaign.system.trace.lines.clear()
+        await client.delete(resources.POD, "one", "default")
+        await campaign.rest(60)
+        writes = [line for line in campaign.system.trace.lines if "write workloads" in line]
+        assert len(writes) <= 2
+        workload = await client.get(resources.WORKLOAD, "group", "default")
+        assert [owner["name"] for owner in workload["metadata"]["ownerReferences"]] == ["two"]
+
+    monkeypatch.setattr(simulated_system, "FaultyClient", LateWatch)
+    Campaign(1).run(story)
+
+
+def test_the_workload_of_a_stateful_set_that_went_before_its_pods_came_leaves_with_it(monkeypatch):
+    """The Workload was created for a StatefulSet that was deleted already: it had no pods, and
+    nobody removed its finalizer.
+    """
+
+    class LateWatch(faults.FaultyClient):
+        async def watch(self, resource, *args, **options):
+            async for event in super().watch(resource, *args, **options):
+                if self._is_remote and resource == resources.STATEFUL_SET:
+                    await asyncio.sleep(5)
+                yield event
+
+    async def story(campaign):
+        await set_up(campaign)
+        campaign.system.cluster.kill()  # no pods
+        client = campaign.system.client
+        app = {"app": "server"}
+        metadata = {"name": "server", "labels": {"kueue.x-k8s.io/queue-name": "queue"}}
+        template = {"metadata": {"labels": app}, "spec": _pod("pod")["spec"] | {"restartPolicy": "Always"}}
+        spec = {"replicas": 1, "selector": {"matchLabels": app}, "template": template}
+        await client.create(resources.STATEFUL_SET, {"metadata": metadata, "spec": spec}, "default")
+        await client.delete(resources.STATEFUL_SET, "server", "default")
+        await campaign.rest(60)
+        assert any("write workloads/default/statefulset-server" in line for line in campaign.system.trace.lines)
+        assert invariants.leftovers(campaign.system) == []
+
+    monkeypatch.setattr(simulated_system, "FaultyClient", LateWatch)
+    Campaign(1).run(story)
+
+
 def test_quota_whose_reservation_got_no_answer_is_not_given_twice(monkeypatch):
     """The Workload is preempted while its reservation, which took effect, is still being read."""
     has_lost_answer = False
@@ -321,3 +385,80 @@ def _replacement(pod):
     gate = {"name": "kueue.x-k8s.io/topology"}
     spec |= {"schedulingGates": [gate], "nodeSelector": {"example.com/pool": "topology"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"name": "replacement"}, "spec": spec}
+
+
+async def _set_up_waiting(campaign):
+    """The first Job has waited for quota and gets it now.
+
+    Its reason to wait will be the same again, so nobody writes it a second time.
+    """
+    await set_up(campaign)
+    client = campaign.system.client
+    await client.create(resources.JOB, job("before", parallelism=4), "default")
+    await asyncio.sleep(1)
+    await client.create(resources.JOB, job("first", parallelism=4), "default")
+    await campaign.rest(10)
+    await client.delete(resources.JOB, "before", "default", DeleteOptions(propagation_policy="Background"))
+    await asyncio.sleep(0.5)
+
+
+def _is_reservation(name, patch):
+    return name.startswith("job-first") and "admission" in (patch.get("status") or {})
+
+
+@pytest.mark.parametrize("refusal", [429, 403, 503])
+def test_quota_is_not_given_again_before_a_late_reservation_can_have_no_effect(monkeypatch, refusal):
+    """The reservation is on its way while its sender reads the old state and is refused."""
+    late_until = None
+
+    class LateWrite(faults.FaultyClient):
+        async def patch(self, resource, name, namespace, patch, **options):
+            nonlocal late_until
+            now = asyncio.get_running_loop().time()
+            if not _is_reservation(name, patch) or now > (late_until or now):
+                return await super().patch(resource, name, namespace, patch, **options)
+            if late_until is not None:
+                raise ApiError(refusal, "Refused", "not now")
+            late_until = now + 20
+            late = lambda client: client.patch(resource, name, namespace, patch, **options)  # noqa: E731
+            self._connection.send(late, 15)
+            raise TimeoutError("no answer in time")
+
+    async def story(campaign):
+        await _set_up_waiting(campaign)
+        client = campaign.system.client
+        assert late_until is not None
+        await client.create(resources.JOB, job("second", parallelism=4, priority="high"), "default")
+        await campaign.rest(60)  # the monitor adds up what is reserved
+        assert await admitted(campaign.system) == 1
+
+    monkeypatch.setattr(simulated_system, "FaultyClient", LateWrite)
+    Campaign(1).run(story)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_leader_that_steps_down_ends_its_writes_before_the_next_one_leads(monkeypatch, is_answered):
+    is_sent = False
+
+    class SlowWrite(faults.FaultyClient):
+        async def patch(self, resource, name, namespace, patch, **options):
+            nonlocal is_sent
+            if is_sent or not _is_reservation(name, patch):
+                return await super().patch(resource, name, namespace, patch, **options)
+            is_sent = True
+            slow = lambda client: client.patch(resource, name, namespace, patch, **options)  # noqa: E731
+            return await asyncio.shield(self._connection.send(slow, 3.6 if is_answered else 10))
+
+    async def story(campaign):
+        system = campaign.system
+        await _set_up_waiting(campaign)
+        [leader] = [replica for replica in system.replicas if replica.name in system.leading]
+        assert is_sent
+        await system.client.create(resources.JOB, job("second", parallelism=4, priority="high"), "default")
+        await asyncio.sleep(0.3)
+        await leader.stop()
+        await campaign.rest(60)
+        assert await admitted(system) == 1
+
+    monkeypatch.setattr(simulated_system, "FaultyClient", SlowWrite)
+    Campaign(1).run(story)

@@ -121,6 +121,12 @@ def test_a_job_whose_pods_are_left_to_another_controller():
     assert job_report.lines == ("It has no pods: its spec.managedBy leaves them to kueue.x-k8s.io/multikueue.",)
 
 
+def test_a_job_whose_pods_are_in_another_cluster():
+    dispatched = workload(clusterName="worker-1")
+    job_report = answer(workload=dispatched, explanation=engine_answer(Standing.ADMITTED))
+    assert job_report.lines == ("Its pods are in MultiKueueCluster worker-1.",)
+
+
 def test_a_prebuilt_workload_that_does_not_exist():
     labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/prebuilt-workload-name": "ready-made"}
     job = {"metadata": {"name": "train", "labels": labels}}
@@ -137,6 +143,14 @@ def test_a_pod_that_no_node_can_take():
         "but 1 of 1 pods cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu."
     )
     assert job_report.lines[-1] == "  node n is too small: it has cpu 2 of 4"
+
+
+def test_a_pod_that_waits_for_other_pods_to_end():
+    scheduled = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}
+    waiting = pod(phase="Pending", node="", conditions=[scheduled])
+    facts = {"pods": (waiting,), "nodes": (node("6"),), "free": ({"cpu": 1000},)}
+    job_report = answer(workload=workload(), explanation=engine_answer(Standing.ADMITTED), **facts)
+    assert job_report.lines[-1] == "  node n is in use: it has cpu 1 of 4 left"
 
 
 def test_pods_on_a_cluster_without_nodes():
@@ -315,3 +329,54 @@ def test_an_inactive_check_says_why_in_its_own_words():
         admission_checks=(check,),
     )
     assert any("AdmissionCheck far: pykueue does not dispatch." in line for line in job_report.lines)
+
+
+def test_an_inactive_queue_says_why_in_its_own_words_and_names_the_flavors_that_exist():
+    message = "Can't admit new workloads: references missing ResourceFlavor(s): nope."
+    cluster_queue = {"status": {"conditions": [condition("Active", 1, status="False", message=message)]}}
+    inactivity = (Inactivity(reason=InactiveReason.FLAVOR_NOT_FOUND, names=("nope",)),)
+    job_report = answer(
+        workload=workload(),
+        explanation=engine_answer(inactivity=inactivity),
+        cluster_queue=cluster_queue,
+        existing={"ResourceFlavor": ("spot",)},
+    )
+    assert f"ClusterQueue a is not active: {message} ResourceFlavors that exist: spot." in job_report.lines
+
+
+def test_a_stopped_local_queue():
+    explanation = engine_answer(Standing.OUTSIDE, obstacle=Obstacle.LOCAL_QUEUE_STOPPED)
+    assert answer(workload=workload(), explanation=explanation).summary == (
+        "Workload ns/w is in no queue: LocalQueue q is stopped."
+    )
+
+
+def test_a_deactivated_workload_says_who_evicted_it():
+    explanation = engine_answer(Standing.OUTSIDE, obstacle=Obstacle.DEACTIVATED)
+    evicted = workload(condition("Evicted", 5, message="The maximum execution time is over"))
+    assert answer(workload=evicted, explanation=explanation).summary == (
+        "Workload ns/w is in no queue: it is deactivated (spec.active is false): The maximum execution time is over."
+    )
+
+
+def test_a_workload_with_quota_names_the_checks_that_it_waits_for():
+    checks = [{"name": "prov", "state": "Pending", "message": "two nodes are on their way"}]
+    job_report = answer(workload=workload(admissionChecks=checks), explanation=engine_answer(Standing.RESERVED))
+    assert job_report.state == "quota reserved"
+    assert job_report.lines == ("", "AdmissionCheck prov is Pending: two nodes are on their way")
+
+
+def test_a_pod_whose_group_is_not_complete():
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "group"}
+    metadata = {"name": "p", "labels": labels, "annotations": {"kueue.x-k8s.io/pod-group-total-count": "3"}}
+    facts = {"job": {"metadata": metadata}, "pods": (pod("p"), pod("other")), "existing": {"LocalQueue": ("q",)}}
+    assert answer(**facts).summary == "Job ns/train is in no queue: its group group has 2 of 3 pods."
+
+
+def test_a_group_that_waits_for_pods_that_replace_failed_ones():
+    failed = pod(phase="Failed", container={"state": {"terminated": {"exitCode": 4}}})
+    waiting = workload(condition("WaitingForReplacementPods", 5))
+    job_report = answer(workload=waiting, explanation=engine_answer(Standing.ADMITTED), pods=(failed,))
+    assert job_report.summary.endswith(", but pods of its group ended: it waits for pods that replace them.")
+    assert job_report.lines == ("Exit code 4 of container main in pod p",)
+    assert job_report.output_pod == "p"

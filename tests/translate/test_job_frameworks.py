@@ -37,6 +37,12 @@ def test_a_described_submitter_is_counted():
     assert names("ray.io/rayjob", ray_job(submitterPodTemplate=TEMPLATE))[-1] == ("submitter", 1)
 
 
+def test_a_submitter_beside_the_head_is_counted_with_it():
+    head = pod_sets(registry.FRAMEWORKS["ray.io/rayjob"], ray_job(submissionMode="SidecarMode"), JobOptions())[0]
+    submitter = head["template"]["spec"]["containers"][-1]
+    assert (submitter["name"], submitter["resources"]["requests"]["cpu"]) == ("ray-job-submitter", "500m")
+
+
 def test_the_autoscaler_is_counted_with_the_head():
     job = {"metadata": {}, "spec": ray_cluster(enableInTreeAutoscaling=True)}
     head = pod_sets(registry.FRAMEWORKS["ray.io/raycluster"], job, JobOptions())[0]

@@ -13,7 +13,7 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-from pykueue.api import cel_authorizer, quantity, text_cache, text_formats
+from pykueue.api import cel_authorizer, cel_cost, quantity, text_cache, text_formats
 from pykueue.api.cel import Check, EvaluationError
 from pykueue.api.cel_authorizer import Decide
 
@@ -32,6 +32,7 @@ _MOST_AMPLIFIERS = 2
 _LONGEST_AMPLIFIED_TEXT = 4096
 _LONGEST_CONCATENATED_TEXT = 64 * 1024
 _MOST_AMPLIFIED_ITEMS = 500
+_TOO_EXPENSIVE = "operation cancelled: actual cost limit exceeded"
 LARGEST_TEXT = 3 * 1024 * 1024
 
 
@@ -60,6 +61,7 @@ class Expression:
     is_amplifying: bool
     longest_text: int = _LONGEST_AMPLIFIED_TEXT
     """The longest text that an amplifying expression may read."""
+    loops: cel_cost.Loops | None = None
 
     @property
     def result_type(self) -> str:
@@ -70,7 +72,9 @@ class Expression:
 @text_cache.cached(1024, longest=4096)
 def compile_expression(text: str) -> Expression:
     """Compile a rule of a CustomResourceDefinition, which only an administrator may write."""
-    return Expression(_compiled(text, _VARIABLES), is_amplifying=_AMPLIFIER.search(text) is not None)
+    program = _compiled(text, _VARIABLES)
+    is_amplifying = _AMPLIFIER.search(text) is not None
+    return Expression(program, is_amplifying, loops=cel_cost.loops_of(text))
 
 
 def compile_policy(text: str, names: frozenset[str]) -> Expression:
@@ -85,7 +89,7 @@ def compile_policy(text: str, names: frozenset[str]) -> Expression:
     elif "+" in text:
         longest_text = _LONGEST_CONCATENATED_TEXT
     program = _compiled(text, names)
-    return Expression(program, is_amplifying=_AMPLIFIER.search(text) is not None, longest_text=longest_text)
+    return Expression(program, _AMPLIFIER.search(text) is not None, longest_text, cel_cost.loops_of(text))
 
 
 def _compiled(text: str, names: frozenset[str]) -> Any:
@@ -125,6 +129,8 @@ def evaluate_with(expression: Expression, variables: dict[str, Any], decide: Dec
     """
     if expression.is_amplifying:
         _check_sizes(variables, expression.longest_text)
+    if expression.loops is not None and cel_cost.exceeds(expression.loops, variables):
+        raise EvaluationError(_TOO_EXPENSIVE)
     token = cel_authorizer.DECIDE.set(decide)
     try:
         result = expression.program.eval(data=variables)
@@ -139,7 +145,7 @@ def evaluate_with(expression: Expression, variables: dict[str, Any], decide: Dec
 
 def _out_of_budget(error: str) -> str:
     is_budget = "budget" in error
-    return "operation cancelled: actual cost limit exceeded" if is_budget else error.partition(": ")[2] or error
+    return _TOO_EXPENSIVE if is_budget else error.partition(": ")[2] or error
 
 
 def _check_sizes(variables: dict[str, Any], longest_text: int) -> None:

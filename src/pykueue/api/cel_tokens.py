@@ -25,7 +25,7 @@ class TypeMismatchError(EvaluationError):
     """An object initializer has a type that does not fit the field."""
 
 
-class _Token(NamedTuple):
+class CelToken(NamedTuple):
     kind: str
     text: str
 
@@ -40,7 +40,7 @@ class _Level:
 
 def used_variables(text: str) -> set[str]:
     """The names after `variables.`."""
-    tokens = _significant(text)
+    tokens = significant(text)
     names = set()
     for position, token in enumerate(tokens[:-2]):
         is_member = position > 0 and tokens[position - 1].text == "."
@@ -72,7 +72,7 @@ def as_maps(text: str) -> str:
             levels.pop()
         level = levels[-1]
         if level.type_name and token.kind in ("name", "quoted") and before in ("{", ",", "{?", ",?"):
-            level.field = _field(token.text)
+            level.field = field_name(token.text)
             result.append(f"'{level.field}'")
         else:
             result.append(token.text)
@@ -82,7 +82,7 @@ def as_maps(text: str) -> str:
     return "".join(result)
 
 
-def _initializer(tokens: list[_Token], position: int) -> tuple[str, int]:
+def _initializer(tokens: list[CelToken], position: int) -> tuple[str, int]:
     """The type that is initialized here, and the position after its brace; "" if there is none."""
     if tokens[position].kind != "name" or tokens[position].text not in _TYPES:
         return "", position
@@ -90,7 +90,7 @@ def _initializer(tokens: list[_Token], position: int) -> tuple[str, int]:
     while (
         position + 1 < len(tokens) and tokens[position].text == "." and tokens[position + 1].kind in ("name", "quoted")
     ):
-        names.append(_field(tokens[position + 1].text))
+        names.append(field_name(tokens[position + 1].text))
         position += 2
     while position < len(tokens) and tokens[position].kind in ("space", "comment"):
         position += 1
@@ -109,7 +109,7 @@ def _check_type(type_name: str, levels: list[_Level]) -> None:
         raise TypeMismatchError(f"type mismatch: field {parent.field} must be a {expected}, not a {type_name}")
 
 
-def _field(text: str) -> str:
+def field_name(text: str) -> str:
     """The field of an escaped name: `__namespace__` is `namespace`."""
     if text.startswith("`"):
         return text.strip("`")
@@ -120,11 +120,11 @@ def _field(text: str) -> str:
     return name
 
 
-def _significant(text: str) -> list[_Token]:
+def significant(text: str) -> list[CelToken]:
     return [token for token in _tokens(text) if token.kind not in ("space", "comment")]
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _tokens(text: str) -> Iterator[CelToken]:
     for match in _TOKEN.finditer(text):
         assert match.lastgroup is not None
-        yield _Token(match.lastgroup, match[0])
+        yield CelToken(match.lastgroup, match[0])

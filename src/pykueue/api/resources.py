@@ -4,6 +4,8 @@ from pykueue.api.scheme import Resource
 
 KUEUE_GROUP = "kueue.x-k8s.io"
 KUEUE_VERSION = "v1beta2"
+KUEUE_NAMESPACE = "kueue-system"
+"""Where the controllers are, unless the Configuration names another namespace."""
 
 
 def _kueue(plural: str, kind: str, *, namespaced: bool = False) -> Resource:
@@ -85,3 +87,4 @@ VALIDATING_WEBHOOK_CONFIGURATION = Resource(
     namespaced=False,
 )
 NODE_POOL = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)
+NODE_CLAIM = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", namespaced=False)

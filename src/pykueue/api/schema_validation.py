@@ -240,12 +240,12 @@ def _combinations(schema: Schema, value: Any, path: str) -> Iterator[FieldError]
     def faults(part: Schema) -> list[FieldError]:
         return list(_structure(part, value, _ABSENT, path))
 
-    if "anyOf" in schema:
+    if schema.get("anyOf"):
         attempts = [faults(part) for part in schema["anyOf"]]
         if all(attempts):
             yield _combination_error(path, "must validate at least one schema (anyOf)")
             yield from attempts[0]
-    if "oneOf" in schema:
+    if schema.get("oneOf"):
         attempts = [faults(part) for part in schema["oneOf"]]
         valid = sum(not attempt for attempt in attempts)
         if valid != 1:

@@ -166,6 +166,8 @@ class ServerAdmission(AdmissionPipeline):
             wrong = [faults.forbidden(path, detail) for path in paths]
         if not trust.is_trusted(user, kind, request.object["metadata"].get("namespace", ""), self.authorizer):
             wrong += controlled_objects.check(request.object, request.old)
+            if self.subresource == "status" and not trust.may_write_everywhere(user, kind, self.authorizer):
+                wrong += controlled_objects.check_status(request.object, request.old)
         return wrong
 
     def validate(self, kind: Kind, request: AdmissionRequest) -> None:

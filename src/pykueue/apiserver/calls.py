@@ -159,10 +159,18 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
             metadata["remainingItemCount"] = self.remaining_item_count
         return metadata
 
-    def encode(self) -> bytes:
-        """The list as JSON. Items are copied as they are, not decoded."""
+    def parts(self) -> list[bytes]:
+        """The list as JSON, in parts. The items are neither decoded nor copied."""
         head = {"kind": self.kind.list_kind, "apiVersion": self.kind.api_version, "metadata": self.metadata()}
-        return b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], b",".join(self.items))
+        parts = [msgspec.json.encode(head)[:-1] + b',"items":[']
+        for item in self.items:
+            parts += (item, b",")
+        if self.items:
+            parts.pop()
+        return [*parts, b"]}"]
+
+    def encode(self) -> bytes:
+        return b"".join(self.parts())
 
     def decode(self) -> list[Object]:
         return [msgspec.json.decode(item) for item in self.items]
@@ -234,6 +242,10 @@ class Verbs(Protocol):
         ...
 
     async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse: ...
+
+    async def create_events(self, kind: Kind, events: Sequence[Object], call: WriteCall) -> None:
+        """Create events of a controller of this process. What is refused is dropped."""
+        ...
 
     async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse: ...
 

@@ -61,6 +61,10 @@ class Context:
     plugins: list[AdmissionPlugin] = field(default_factory=list)
     deletion_plugins: list[AdmissionPlugin] = field(default_factory=list)
     mutating_plugins: list[MutatingPlugin] = field(default_factory=list)
+    creation_listeners: list[Callable[[Object, str], None]] = field(default_factory=list)
+    """Called with every object that is created, and the name of its user."""
+    has_user_rules: Callable[[], bool] = lambda: True
+    """Whether users have defined policies or webhooks, which may concern any write."""
 
     def admission(self, call: WriteCall, target: ResourceTarget, *, is_patch: bool = False) -> ServerAdmission:
         return ServerAdmission(

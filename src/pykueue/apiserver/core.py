@@ -6,15 +6,17 @@ Kubernetes runs behind its API (garbage collector, namespace deletion, expiry of
 beside it.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 
 from pykueue.api import objects
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Object, Scheme, Settings
+from pykueue.api.json_copy import copied
+from pykueue.api.scheme import Kind, Object, Scheme, Settings
 from pykueue.apiserver import context, deletion, scales
 from pykueue.apiserver.calls import (
     DeleteCall,
@@ -34,6 +36,7 @@ from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
 from pykueue.apiserver.controllers.resource_quota_status import ResourceQuotaStatus
+from pykueue.apiserver.event_writes import EventWriter
 from pykueue.apiserver.plugins.registry import Plugins
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage
 from pykueue.apiserver.plugins.webhooks import WebhookCaller
@@ -68,11 +71,13 @@ class Core:
         self._quota_usage = QuotaUsage(store, clock)
         plugins = Plugins(store, scheme, self._quota_usage, authorizer)
         self.context.plugins += plugins.of_writes
+        self.context.has_user_rules = plugins.have_user_rules
         self.context.deletion_plugins += plugins.of_deletions
         self.context.mutating_plugins += plugins.mutating
         self._webhooks = WebhookCaller(plugins.webhooks, context.StoreLookup(store, scheme))
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
+        self._events = EventWriter(store, clock)
         self._deletes = deletion.DeleteHandler(self.context)
         self._supervisor = Supervisor()
         store.listeners.append(self.hub.publish)
@@ -106,6 +111,20 @@ class Core:
     async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
         attempt = self._webhooks.repeatable(functools.partial(self._writes.create, target), body)
         return await self._respond(target, await self._webhooks.run(attempt, call))
+
+    async def create_events(self, kind: Kind, events: Sequence[Object], call: WriteCall) -> None:
+        """Create events that a controller of this process recorded. Refused ones are dropped."""
+        revision = 0
+        for event in events:
+            with contextlib.suppress(ApiError):
+                if call.is_trusted and not self.context.has_user_rules():
+                    stored = self._events.create(kind, event, call.field_manager or "unknown")
+                    revision = stored.revision if stored is not None else revision
+                else:
+                    target = ResourceTarget(kind=kind, namespace=objects.namespace(event))
+                    await self.create(target, copied(event), call)
+        if revision:
+            await self._committed(revision)
 
     async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
         attempt = self._webhooks.repeatable(functools.partial(self._writes.update, target), body)
@@ -148,9 +167,11 @@ class Core:
         return ObjectResponse(kind=kind, stored=stored, warnings=warnings, is_created=outcome.is_created)
 
     async def _settled(self, outcome: WriteOutcome) -> None:
-        if not outcome.is_written:
-            return
+        if outcome.is_written:
+            await self._committed(outcome.stored.revision)
+
+    async def _committed(self, revision: int) -> None:
         try:
-            await self.store.settled(outcome.stored.revision)
+            await self.store.settled(revision)
         except StoreError as error:
             raise ApiError(500, "InternalError", f"Internal error occurred: {error}") from error

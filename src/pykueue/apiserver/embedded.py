@@ -169,6 +169,6 @@ def _tls(pki: certificates.Certificates) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pki.serving, pki.serving_key)
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(["h2", "http/1.1"])
     context.num_tickets = 0  # clients of Kubernetes do not resume sessions
     return context

@@ -7,7 +7,7 @@ to writes carry the server's shared objects, which must not be changed.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -140,6 +140,10 @@ class LocalClient:
         return self._written(
             await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options))
         )
+
+    async def create_events(self, resource: Resource, events: Sequence[Object]) -> None:
+        """Create events of `kube.controller.event_recorder`. What is refused is dropped."""
+        await self._core.create_events(self._target(resource).kind, events, self._call(None))
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None

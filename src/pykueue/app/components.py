@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
+import msgspec
 
 from pykueue.api import manifests
 from pykueue.api.scheme import Object
@@ -21,15 +22,15 @@ from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http.hooks import Hooks
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.app.health import METRICS_CONTENT_TYPE
+from pykueue.app.running_jobs import CLUSTER_DIRECTORY
 
 if TYPE_CHECKING:
+    from pykueue.api.configuration.types import Health
     from pykueue.app.configured_controllers import ConfiguredControllers
     from pykueue.cluster.runtimes.sandbox import UnixUser
     from pykueue.recording.ring import RingOptions
 
-
-CLUSTER_DIRECTORY = "room"
-"""The directory of pods, volumes and logs, inside the data directory."""
+log = logging.getLogger(__name__)
 
 
 class Component(Protocol):
@@ -113,7 +114,14 @@ def _dashboard(context: UpContext) -> Component | None:
     def waits() -> Mapping[str, tuple[float, float]]:
         return {} if context.controllers is None else context.controllers.metrics.admission_waits()
 
-    return EmbeddedDashboard(context.api, port=context.dashboard.port, waits=waits, directory=context.data_dir)
+    async def preview(obj: Object) -> Object:
+        from pykueue.app import previews
+
+        return await previews.preview_for_page(context.api.client(), obj)
+
+    return EmbeddedDashboard(
+        context.api, port=context.dashboard.port, waits=waits, directory=context.data_dir, preview=preview
+    )
 
 
 def _register_metrics(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
@@ -244,6 +252,57 @@ def _default_queues(context: UpContext) -> Component | None:
     return DefaultQueues(context.api.client())
 
 
+def _accounting(context: UpContext) -> Component:
+    from pykueue.app.accounting import Accounting
+
+    return Accounting(context.api, context.data_dir)
+
+
+class LocalHealth:
+    """The probes of the Configuration. They start last, so whoever is answered finds all the rest.
+
+    Several clusters of one machine may have the same Configuration: an address that is in use is a
+    warning. An address without a host is one of this machine only, as everything that `up` serves.
+    """
+
+    def __init__(self, health: "Health") -> None:
+        from pykueue.app.health import HealthEndpoints, HealthServer
+
+        address = health.health_probe_bind_address
+        endpoints = HealthEndpoints(
+            health_address=f"127.0.0.1{address}" if address.startswith(":") else address,
+            liveness_path=health.liveness_endpoint_name,
+            readiness_path=health.readiness_endpoint_name,
+            metrics_address="0",
+            is_ready=lambda: True,
+            metrics=_no_metrics,
+        )
+        self._server = HealthServer(endpoints)
+
+    async def start(self) -> None:
+        try:
+            await self._server.start()
+        except click.ClickException as error:
+            log.warning("health probes: %s", error.message)
+
+    async def stop(self) -> None:
+        await self._server.stop()
+
+
+def _health(context: UpContext) -> Component | None:
+    section = context.configuration.get("health") or {}
+    if not section.get("healthProbeBindAddress"):
+        return None
+    from pykueue.api.configuration.types import Health
+
+    return LocalHealth(msgspec.convert(section, Health))
+
+
+async def _no_metrics() -> bytes:
+    """`up` serves metrics at `/metrics` of the API."""
+    return b""
+
+
 def _profiling(context: UpContext) -> Component | None:
     address = context.configuration.get("pprofBindAddress")
     if not address:
@@ -254,9 +313,11 @@ def _profiling(context: UpContext) -> Component | None:
 
 
 COMPONENTS: list[Callable[[UpContext], Component | None]] = [
+    _accounting,
     _controllers,
     LocalClusterComponent,
     _default_queues,
     _profiling,
     _dashboard,
+    _health,
 ]

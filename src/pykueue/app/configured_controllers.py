@@ -69,7 +69,7 @@ class ConfiguredControllers:
         informer = Informer(
             self._api.client(),
             resources.CONFIG_MAP,
-            namespace=settings.DEFAULT_NAMESPACE,
+            namespace=resources.KUEUE_NAMESPACE,
             field_selector=f"metadata.name={NAME}",
         )
         informer.add_handler(self._config_map_changed)

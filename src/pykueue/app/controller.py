@@ -25,12 +25,14 @@ from pykueue.kube.delegation import DelegatedAuth
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
+    from pykueue.api.scheme import Object
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
     from pykueue.engine.view import EngineView
     from pykueue.kube.access import Access
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
+    from pykueue.kube.lease import LeaderElector
     from pykueue.kube.rate_limit import RateLimit
     from pykueue.recording.ring import RingOptions
     from pykueue.webhooks.service import Webhooks
@@ -166,7 +168,7 @@ class ControllerProcess:
             return []
         from pykueue.app.visibility.server import VisibilityApiServer
 
-        tasks = [VisibilityApiServer(self._client, value, self._queues).run()]
+        tasks = [VisibilityApiServer(self._client, value, self._queues, self._configuration.document).run()]
         return [*tasks, self._follow_queues()] if value.leader_election.leader_elect else tasks
 
     async def dashboard(self, options: ClusterDashboardOptions) -> None:
@@ -175,7 +177,12 @@ class ControllerProcess:
         def waits() -> Mapping[str, tuple[float, float]]:
             return {} if self._controllers is None else self._controllers.metrics.admission_waits()
 
-        await ClusterDashboard(self._client, options.access, waits, port=options.port).run()
+        async def preview(obj: "Object") -> "Object":
+            from pykueue.app import previews
+
+            return await previews.preview_for_page(self._client, obj)
+
+        await ClusterDashboard(self._client, options.access, waits, port=options.port, preview=preview).run()
 
     def _queues(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._controllers is not None:
@@ -204,7 +211,7 @@ class ControllerProcess:
         terms = self._configuration.value.leader_election
         self._is_running = True
         if not terms.leader_elect:
-            await self._lead()
+            await self._lead(None)
             return
         election = LeaderElector(
             self._client,
@@ -219,9 +226,9 @@ class ControllerProcess:
             ),
         )
         while True:
-            await election.run(self._lead)
+            await election.run(lambda: self._lead(election))
 
-    async def _lead(self) -> None:
+    async def _lead(self, election: "LeaderElector | None") -> None:
         from pykueue.controllers.metrics import instruments
         from pykueue.controllers.system import CacheSyncError, Controllers
 
@@ -240,6 +247,8 @@ class ControllerProcess:
                 raise click.ClickException(str(timeouts.exceptions[0])) from None
             raise
         finally:
+            if election is not None:
+                election.must_expire = self._controllers.scheduler.has_unanswered_writes
             self._controllers = None
             self._started_leading.clear()
             self._stopped_leading.set()

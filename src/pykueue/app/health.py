@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics of `pykueue controller`.
+"""Liveness, readiness and metrics of `pykueue controller`; `pykueue up` serves health, too.
 
 Health is served over HTTP to anybody, metrics over HTTPS to those whom the cluster lets `get` the
 path `/metrics`, as Kueue serves them. A replica that waits for the Lease is ready, as Kubernetes'
@@ -64,6 +64,7 @@ class HealthServer:
     async def stop(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
+            self._runner = None
 
     async def _live(self, _request: web.Request) -> web.Response:
         return web.Response(text="ok")

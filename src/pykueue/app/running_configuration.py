@@ -45,10 +45,10 @@ async def find(client: "Client") -> Mapping[str, Any]:
 
 async def _find_installed(client: "Client") -> Mapping[str, Any]:
     from pykueue.api.configuration import loading, sources
+    from pykueue.api.resources import KUEUE_NAMESPACE
     from pykueue.app.configured_controllers import NAME
-    from pykueue.controllers.settings import DEFAULT_NAMESPACE
 
-    config_map = await _get(client, f"/api/v1/namespaces/{DEFAULT_NAMESPACE}/configmaps/{NAME}")
+    config_map = await _get(client, f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{NAME}")
     source = sources.find({**config_map, "kind": "ConfigMap"}) if isinstance(config_map, dict) else None
     if source is None or loading.find_faults(source):
         return {}

@@ -6,10 +6,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pykueue.app.components import CLUSTER_DIRECTORY
-from pykueue.cluster.runtimes import podman, process
+from pykueue.cluster.runtimes import process
 from pykueue.cluster.runtimes.process import RunningPod
 
+CLUSTER_DIRECTORY = "room"
+"""The directory of pods, volumes and logs, inside the data directory."""
 GRACE_SECONDS = 30.0
 """Kubernetes' default for the time between SIGTERM and SIGKILL."""
 _ENDED_BY_DOWN = "ended-by-down"
@@ -47,5 +48,7 @@ def is_end_announced(data_dir: Path, pid: int) -> bool:
 
 
 async def stop(pods: Sequence[RunningPod]) -> None:
+    from pykueue.cluster.runtimes import podman
+
     await podman.stop_containers([pod.uid for pod in pods if pod.has_podman], GRACE_SECONDS)
     await process.stop_pods(pods, GRACE_SECONDS)

@@ -1,6 +1,5 @@
 """`pykueue apply`: write manifests to a cluster, or say first what they would do."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
     from pykueue.simulate.preview import Preview
-    from pykueue.simulate.sources.manifests import Manifests
 
 
 @click.command
@@ -33,13 +31,14 @@ def apply(*, names: tuple[str, ...], is_preview: bool, horizon: int, output: str
 
         pykueue apply --preview -f queues.yaml
     """
+    from pykueue.app import previews
     from pykueue.simulate.sources import manifests
 
     with named_faults():
         changes = manifests.load(read_files(names))
 
         async def look(client: "Client", _namespace: str) -> "Preview":
-            return await _preview(client, changes, horizon)
+            return await previews.preview(client, changes, horizon)
 
         async def write(client: "Client", namespace: str) -> list[str]:
             return await _write(client, namespace, names)
@@ -57,16 +56,6 @@ def apply(*, names: tuple[str, ...], is_preview: bool, horizon: int, output: str
                 return
     for line in lines:
         outputs.echo(line)
-
-
-async def _preview(client: "Client", changes: "Manifests", horizon_ns: int) -> "Preview":
-    from pykueue.app import running_configuration
-    from pykueue.simulate import preview
-    from pykueue.simulate.sources import cluster
-
-    items = await cluster.read_objects(client)
-    configuration = await running_configuration.find(client)
-    return preview.preview(items, changes, configuration, now_ns=time.time_ns(), horizon_ns=horizon_ns)
 
 
 async def _write(client: "Client", namespace: str, names: tuple[str, ...]) -> list[str]:

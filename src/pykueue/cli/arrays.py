@@ -1,13 +1,17 @@
 """The option `--array 0-99%10` of `pykueue submit`: which tasks, and how many at a time."""
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import click
 
 LARGEST = 100_000
 """How many tasks an Indexed Job can have."""
+LARGEST_ITEMS_BYTES = 512 * 1024
+"""The items of a list are in the environment of every task."""
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
@@ -49,6 +53,24 @@ def _range(text: str) -> range:
     if (last - first) // step >= LARGEST:
         raise ValueError(f"the largest array has {LARGEST} tasks")
     return range(first, last + 1, step)
+
+
+def read_items(path: Path) -> list[str]:
+    """The items of a JSON list, each as JSON."""
+    try:
+        items = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{path}: {error}", param_hint="--from-json") from None
+    if not isinstance(items, list) or not items:
+        raise click.BadParameter(f"{path} is not a JSON list with items", param_hint="--from-json")
+    texts = [json.dumps(item, separators=(",", ":"), ensure_ascii=False) for item in items]
+    size = sum(len(text.encode()) for text in texts)
+    if size > LARGEST_ITEMS_BYTES:
+        raise click.BadParameter(
+            f"{path} has {size} bytes, and {LARGEST_ITEMS_BYTES} fit into a Job; let the items name files",
+            param_hint="--from-json",
+        )
+    return texts
 
 
 class ArrayOption(click.ParamType[TaskArray]):

@@ -1,6 +1,5 @@
 """How a command reaches a cluster: the options, one client, and errors printed as one line."""
 
-import asyncio
 import contextlib
 import functools
 import os
@@ -47,6 +46,8 @@ class ClusterAccess:
 
         The hint belongs to errors with one of `hint_codes`, or to all errors.
         """
+        import asyncio
+
         from pykueue.api import escaping
         from pykueue.api.errors import ApiError
         from pykueue.kube.access import AccessError
@@ -54,7 +55,10 @@ class ClusterAccess:
         try:
             return asyncio.run(self._run(action))
         except AccessError as error:
-            raise click.ClickException(f"{error}\n{_NO_KUBECONFIG}") from None
+            reason = f"{error}\n{_NO_KUBECONFIG}"
+            if self.kubeconfig is None and not os.environ.get("KUBECONFIG"):
+                reason = f"no cluster runs here. {_NO_KUBECONFIG}\n({error})"
+            raise click.ClickException(reason) from None
         except OSError as error:
             raise click.ClickException(f"{error}\n{_NO_ANSWER}") from None
         except ApiError as error:
@@ -65,7 +69,7 @@ class ClusterAccess:
     async def credentials(self) -> "Access":
         from pykueue.kube import access
 
-        return await access.find(self.kubeconfig or _running_kubeconfig(), self.context)
+        return await access.find(self.kubeconfig or running_kubeconfig(), self.context)
 
     async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
         from pykueue.kube.http_client import HttpClient
@@ -78,7 +82,7 @@ class ClusterAccess:
             await client.close()
 
 
-def _running_kubeconfig() -> Path | None:
+def running_kubeconfig() -> Path | None:
     """The kubeconfig of this machine's `pykueue up`, unless the environment names a cluster."""
     if os.environ.get("KUBECONFIG") or os.environ.get("KUBERNETES_SERVICE_HOST"):
         return None
@@ -105,6 +109,8 @@ async def existing_names(client: "Client", resource: "Resource") -> list[str] | 
 
 async def when_back(read: Callable[[], Awaitable[Answer]]) -> Answer:
     """The result of a read after the API was lost, tried again while it is restarted."""
+    import asyncio
+
     outputs.echo("The API does not answer; waiting for it.", err=True)
     attempts = int(RESTART_SECONDS / _RETRY_SECONDS)
     for _ in range(attempts):

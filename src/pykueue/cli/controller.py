@@ -62,7 +62,7 @@ _SHORTEST_LIFE_SECONDS = 10
     type=click.Path(path_type=Path, file_okay=False),
     help="Record the events of the scheduler in this directory, for `pykueue replay`. Default: not recorded.",
 )
-@options.with_log_level("info")
+@options.with_log_options("info")
 def controller(
     *,
     kubeconfig: Path | None,
@@ -73,7 +73,7 @@ def controller(
     dashboard: bool,
     dashboard_port: int,
     record: Path | None,
-    log_level: str,
+    log: process.LogOptions,
 ) -> None:
     """Run the controllers of a Kubernetes cluster.
 
@@ -83,7 +83,7 @@ def controller(
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.kube.access import AccessError
 
-    process.prepare(log_level)
+    process.prepare(log)
     configuration = process.load_configuration(config)
     options = _webhook_options(webhooks, certificate_life) if webhooks else None
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.api import objects
-from pykueue.cli import completion, options
+from pykueue.cli import completion, options, workload_names
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -35,7 +35,10 @@ def delete() -> None:
 def workload(
     *, names: tuple[str, ...], yes: bool, everything: bool, all_namespaces: bool, dry_run: str, cluster: ClusterAccess
 ) -> None:
-    """Delete workloads by name, and the jobs that own them."""
+    """Delete workloads, and the jobs that own them.
+
+    A workload has its own name, and that of its job.
+    """
     _check(names, everything=everything, all_namespaces=all_namespaces)
 
     async def select(client: "Client", namespace: str) -> "list[tuple[Object, Owners]]":
@@ -87,31 +90,15 @@ for _singular in ("clusterqueue", "localqueue", "resourceflavor"):
 
 
 async def _workloads(client: "Client", namespace: str, names: tuple[str, ...]) -> "list[Object]":
-    from pykueue.api.errors import ApiError
-
     if not names:
         return (await client.list(RESOURCES["workload"], namespace)).items
     workloads = []
     for name in names:
         try:
-            workloads.append(await client.get(RESOURCES["workload"], name, namespace))
-        except ApiError as error:
-            if error.code != 404:
-                raise
+            workloads.append(await workload_names.find(client, namespace, name))
+        except click.ClickException as error:
             outputs.echo(error.message, err=True)
-            for hint in await workload_hints(client, namespace, name):
-                outputs.echo(hint, err=True)
     return workloads
-
-
-async def workload_hints(client: "Client", namespace: str, job: str) -> list[str]:
-    """Lines that name the workloads of jobs with this name."""
-    workloads = (await client.list(RESOURCES["workload"], namespace)).items
-    return [
-        f"the workload of job {job} is {objects.name(workload)}"
-        for workload in workloads
-        if any(reference["name"] == job for reference in objects.owner_references(workload))
-    ]
 
 
 async def _owners(client: "Client", obj: "Object") -> "Owners":

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
 
-_PATH = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/explanations/{name}?kind={kind}"
+_PATH = (
+    "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/explanations/{name}?kind={kind}&estimatedStart=true"
+)
 _UNSERVED = (403, 404, 503)
 _LOG_LINES = 10
 _PATIENCE_SECONDS = 2.0
@@ -33,6 +35,7 @@ _NEEDS_NO_WORDS = ("running", "finished", "admitted", "unknown")
 _STUCK_STATES = ("in no queue", "not queued", "unschedulable", "failing to start")
 _NEVER = "It can never start"
 _INACTIVE = " is not active: "
+_WHY = "Why not now: "
 _NOT_SELECTED = "namespace doesn't match ClusterQueue selector"
 _DECISION_SECONDS = 1.0
 _POLL_SECONDS = 0.05
@@ -54,7 +57,9 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     async def read(client: "Client", namespace: str) -> "tuple[Object, list[str]]":
         explanation = await ask(client, namespace, name, kind=kind, configuration=chosen)
-        if _may_start(explanation):
+        if not _may_start(explanation):
+            explanation.pop("estimatedStart", None)
+        elif "estimatedStart" not in explanation:
             explanation |= await _estimated_start(client, explanation["workload"], chosen)
         return explanation, await _last_lines(client, namespace, explanation.get("outputPod", ""))
 
@@ -201,12 +206,13 @@ async def _note(client: "Client", namespace: str, job: "Object") -> str:
     if workload is None:
         return why_stuck(await ask(client, namespace, name, kind="job"))
     condition = conditions.find(workload, "QuotaReserved")
-    if conditions.has_status_true(condition):
-        # No node may be large enough. Only the server is asked: most jobs are admitted and well.
+    if condition is None or conditions.has_status_true(condition):
+        # No node may be large enough, or an equal job was tried before and not this one. Only the
+        # server is asked: most jobs are well.
         explanation = await _ask_server(client, namespace, name, kind="job")
         lines = () if explanation is None else explanation["lines"]
         return next((line for line in lines if line.startswith(_NEVER)), "")
-    if condition is None or _WAITS_FOR_QUOTA in condition.get("message", ""):
+    if _WAITS_FOR_QUOTA in condition.get("message", ""):
         return ""
     return why_stuck(await ask(client, namespace, name, kind="job"))
 
@@ -233,7 +239,7 @@ def why_stuck(explanation: "Object") -> str:
     """Why a job cannot start as things are; "" if it can."""
     for line in explanation["lines"]:
         if line.startswith(_NEVER) or _INACTIVE in line or _NOT_SELECTED in line:
-            return str(line)
+            return str(line).removeprefix(_WHY)
     return str(explanation["summary"]) if explanation["state"] in _STUCK_STATES else ""
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 LOCAL_IMAGE = "local"
 """The image of a command that runs on the machine of `pykueue up`."""
 INDEX_VARIABLE = "PYKUEUE_ARRAY_INDEX"
+ITEM_VARIABLE = "PYKUEUE_ARRAY_ITEM"
 HEADER = "#PYKUEUE"
 _COMPLETION_INDEX = "$(JOB_COMPLETION_INDEX)"
+_JOB_FIELD = "metadata.labels['batch.kubernetes.io/job-name']"
+_INDEX_FIELD = "metadata.labels['batch.kubernetes.io/job-completion-index']"
+"""A variable cannot refer to JOB_COMPLETION_INDEX, which the Job controller puts at the end."""
 _INTERPRETER = re.compile(r"python|sh$|bash|node|ruby|perl")
 _LIMIT_SLACK_SECONDS = 60
 """Kueue stops a workload so long after its Job should have failed by its deadline."""
+
+_DISRUPTIONS_DO_NOT_COUNT = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+"""A pod that is evicted, by a drain or a taint, starts again and is no failure of the job."""
 
 
 def job_of(request: "dict[str, Any]") -> "Object":
@@ -40,6 +48,7 @@ def job_of(request: "dict[str, Any]") -> "Object":
         "completions": len(array.indexes),
         "completionMode": "Indexed" if is_array or max(len(array.indexes), array.parallelism) > 1 else "NonIndexed",
         "backoffLimit": request["retries"],
+        "podFailurePolicy": _DISRUPTIONS_DO_NOT_COUNT,
         "template": {"spec": pod},
     }
     if request["time"]:
@@ -88,19 +97,47 @@ def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":
     }
     if request["signal"]:
         container["lifecycle"] = {"stopSignal": request["signal"].name}
-    return container if array is None else _in_array(container, request["command"], array)
+    if array is not None:
+        container = _in_array(container, request["command"], array)
+        container = _with_item(container, request["items"]) if request.get("items") else container
+    return _with_notices(container, request) if request.get("notify") or request.get("mail") else container
+
+
+def _with_notices(container: "Object", request: "dict[str, Any]") -> "Object":
+    """The container, whose command runs below a program that notifies when it ends."""
+    words = [sys.executable, "-m", "pykueue.notify"]
+    words += [f"--url={url}" for url in request.get("notify", ())] + [
+        f"--mail={address}" for address in request.get("mail", ())
+    ]
+    variable = {"name": "PYKUEUE_JOB", "valueFrom": {"fieldRef": {"fieldPath": _JOB_FIELD}}}
+    command = [*map(_verbatim, words), "--", *container["command"]]
+    return container | {"command": command, "env": [*container["env"], variable]}
+
+
+def _with_item(container: "Object", items: Sequence[str]) -> "Object":
+    """The container, with the item of its task in the environment."""
+    variables = [{"name": f"{ITEM_VARIABLE}_{number}", "value": _verbatim(item)} for number, item in enumerate(items)]
+    words = ["sh", "-c", _verbatim(_CHOOSE_ITEM), "sh", *container["command"]]
+    return container | {"command": words, "env": [*container["env"], *variables]}
 
 
 def _in_array(container: "Object", command: tuple[str, ...], array: TaskArray) -> "Object":
     """The container, with the index of its task in the environment and in place of `{index}`."""
     if array.starts_at_zero:
-        variable = {"name": INDEX_VARIABLE, "value": _COMPLETION_INDEX}
+        variable = {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _INDEX_FIELD}}}
         words = [_COMPLETION_INDEX.join(map(_verbatim, word.split("{index}"))) for word in command]
         return container | {"command": words, "env": [*container["env"], variable]}
     indexes = {"name": "PYKUEUE_ARRAY_INDEXES", "value": " ".join(map(str, array.indexes))}
     words = ["sh", "-c", _verbatim(_CHOOSE_INDEX), "sh", *container["command"]]
     return container | {"command": words, "env": [*container["env"], indexes]}
 
+
+_CHOOSE_ITEM = f"""\
+{ITEM_VARIABLE}=$(printenv "{ITEM_VARIABLE}_$JOB_COMPLETION_INDEX")
+export {ITEM_VARIABLE}
+exec "$@"
+"""
+"""A shell script that looks up the item of this task and runs its arguments with it."""
 
 _CHOOSE_INDEX = f"""\
 number=0

@@ -39,6 +39,17 @@ class KindGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if "Did you mean" in error.message or "workload" not in self.list_commands(ctx):
+                raise
+            example = f"{ctx.command_path} workload {args[0]}"
+            raise click.UsageError(f"{error.message} Name the kind first, for example `{example}`.", ctx) from None
+
 
 def qualified(singular: str, name: str) -> str:
     """The name that kubectl prints after a write: `clusterqueue.kueue.x-k8s.io/team-a`."""

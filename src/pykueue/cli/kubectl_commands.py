@@ -5,10 +5,16 @@
 
 import os
 import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli.connection import ClusterAccess, running_kubeconfig
 from pykueue.cli.kinds import ALIASES, RESOURCES
+
+if TYPE_CHECKING:
+    from pykueue.kube.client import Client
 
 
 def _kubectl_command(verb: str) -> click.Command:
@@ -27,10 +33,39 @@ def _kubectl_command(verb: str) -> click.Command:
         if kubectl is None:
             raise click.ClickException("kubectl is not on PATH; install it, or use `pykueue list`")
         resource = RESOURCES[singular]
+        if singular == "workload" and rest and not rest[0].startswith("-"):
+            rest = (_workload_name(rest), *rest[1:])
         command = [kubectl, verb, f"{resource.plural}.{resource.group}", *rest]
-        os.execv(kubectl, command)  # noqa: S606 - kubectl of the same user
+        path = running_kubeconfig()
+        environment = {**os.environ, "KUBECONFIG": str(path)} if path else dict(os.environ)
+        os.execve(kubectl, command, environment)  # noqa: S606 - kubectl of the same user
 
     return run
+
+
+def _workload_name(words: tuple[str, ...]) -> str:
+    """The name of the Workload that a user names by itself or by its job."""
+    from pykueue.api import objects
+    from pykueue.cli import workload_names
+
+    options = click.Command(
+        "kubectl",
+        params=[
+            click.Option(["-n", "--namespace"], default=""),
+            click.Option(["--kubeconfig"]),
+            click.Option(["--context"], default=""),
+        ],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        add_help_option=False,
+    )
+    values = options.make_context("kubectl", list(words[1:]), resilient_parsing=True).params
+    kubeconfig = Path(values["kubeconfig"]) if values["kubeconfig"] else None
+    cluster = ClusterAccess(kubeconfig=kubeconfig, context=values["context"], namespace=values["namespace"])
+
+    async def find(client: "Client", namespace: str) -> str:
+        return objects.name(await workload_names.find(client, namespace, words[0]))
+
+    return cluster.run(find)
 
 
 COMMANDS = {verb: _kubectl_command(verb) for verb in ("get", "describe", "edit", "patch")}

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.api.manifest_validation import Severity
 from pykueue.app import process
 from pykueue.cli import manifest_files, options
 from pykueue.cli import output as outputs
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from pykueue.kube.client import Client
     from pykueue.lint.findings import LintFinding, LintRule
 
-_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+_LEVELS = ("error", "warning", "note")
+"""The values of `Severity`, the worst first."""
 _LONGEST_EXAMPLE = 24
 
 
@@ -34,8 +34,8 @@ _LONGEST_EXAMPLE = 24
 @options.with_config("the one among the files, or that of the cluster")
 @click.option(
     "--fail-on",
-    type=click.Choice([severity.value for severity in _ORDER]),
-    default=Severity.WARNING.value,
+    type=click.Choice(_LEVELS),
+    default="warning",
     show_default=True,
     help="The exit code is 1 if there is a finding of this severity or a worse one.",
 )
@@ -91,10 +91,10 @@ def lint(
     else:
         findings = _of_cluster(cluster, configuration)
     findings = [finding for finding in findings if finding.rule.id not in ignore]
-    visible = [finding for finding in findings if verbose or finding.level is not Severity.NOTE]
+    visible = [finding for finding in findings if verbose or finding.level.value != "note"]
     _print(visible, output)
-    worst = _ORDER[: _ORDER.index(Severity(fail_on)) + 1]
-    if any(finding.level in worst for finding in findings):
+    worst = _LEVELS[: _LEVELS.index(fail_on) + 1]
+    if any(finding.level.value in worst for finding in findings):
         raise SystemExit(1)
 
 
@@ -165,7 +165,7 @@ def _print_text(findings: "list[LintFinding]") -> None:
         for line in finding.example[:_LONGEST_EXAMPLE]:
             outputs.echo(f"    {line}")
         outputs.echo(f"  {finding.rule.remedy}")
-    counts = [(sum(finding.level is severity for finding in findings), severity.value) for severity in _ORDER]
+    counts = [(sum(finding.level.value == level for finding in findings), level) for level in _LEVELS]
     parts = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in counts if number]
     outputs.echo(", ".join(parts) or "nothing found")
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _STATUSES = ("all", "pending", "quotareserved", "admitted", "finished")
 _VISIBILITY = "/apis/visibility.kueue.x-k8s.io/v1beta2"
-_OF_CLUSTER_QUEUE = _VISIBILITY + "/clusterqueues/{name}/pendingworkloads"
-_OF_LOCAL_QUEUE = _VISIBILITY + "/namespaces/{namespace}/localqueues/{name}/pendingworkloads"
+_OF_CLUSTER_QUEUE = _VISIBILITY + "/clusterqueues/{name}/pendingworkloads?estimatedStart=true"
+_OF_LOCAL_QUEUE = _VISIBILITY + "/namespaces/{namespace}/localqueues/{name}/pendingworkloads?estimatedStart=true"
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _LONGEST_TYPE = 20
 _HEADERS = (
@@ -32,6 +32,7 @@ _HEADERS = (
     "POSITION IN QUEUE",
     "EXEC TIME",
     "AGE",
+    "ESTIMATED START",
 )
 
 
@@ -131,9 +132,9 @@ def _matches(obj: "Object", cluster_queue: str, local_queue: str, statuses: set[
 async def _rows(client: "Client", workloads: "list[Object]") -> list[outputs.Row]:
     cluster_queues = await _cluster_queues(client, workloads)
     pending = [obj for obj in workloads if _status(obj) == "pending"]
-    positions = await _positions(client, pending, cluster_queues)
+    items = await _pending_items(client, pending, cluster_queues)
     types = await _job_types(client, workloads)
-    return [_row(obj, cluster_queues, positions, types) for obj in workloads]
+    return [_row(obj, cluster_queues, items.get(_key(obj), {}), types) for obj in workloads]
 
 
 async def _cluster_queues(client: "Client", workloads: "list[Object]") -> dict[str, str]:
@@ -145,12 +146,14 @@ async def _cluster_queues(client: "Client", workloads: "list[Object]") -> dict[s
     return cluster_queues
 
 
-async def _positions(client: "Client", workloads: "list[Object]", cluster_queues: dict[str, str]) -> dict[str, str]:
-    """Positions in the LocalQueues by workload, from 1; empty without a visibility API.
+async def _pending_items(
+    client: "Client", workloads: "list[Object]", cluster_queues: dict[str, str]
+) -> "dict[str, Object]":
+    """What the visibility API says about each workload; empty without that API.
 
     Users who may not read the ClusterQueues read the LocalQueues of their namespace.
     """
-    positions: dict[str, str] = {}
+    by_workload = {}
     for name in sorted({_queue_of(obj, cluster_queues) for obj in workloads} - {""}):
         items = await _pending(client, _OF_CLUSTER_QUEUE.format(name=name))
         if items is None:
@@ -160,8 +163,8 @@ async def _positions(client: "Client", workloads: "list[Object]", cluster_queues
             ]
             items = [item for path in paths for item in await _pending(client, path) or ()]
         for item in items:
-            positions[_key(item)] = str(item.get("positionInLocalQueue", 0) + 1)
-    return positions
+            by_workload[_key(item)] = item
+    return by_workload
 
 
 async def _pending(client: "Client", path: str) -> "list[Object] | None":
@@ -205,8 +208,9 @@ def _job_type(entry: "Object") -> str:
 
 
 def _row(
-    obj: "Object", cluster_queues: dict[str, str], positions: dict[str, str], types: dict[tuple[str, str], str]
+    obj: "Object", cluster_queues: dict[str, str], item: "Object", types: dict[tuple[str, str], str]
 ) -> outputs.Row:
+    """A row of the table; the item is that of the visibility API, empty if it has none."""
     owners = objects.owner_references(obj)
     kinds = {types.get((reference["apiVersion"], reference["kind"]), "") for reference in owners}
     return (
@@ -216,10 +220,22 @@ def _row(
         obj["spec"].get("queueName", ""),
         _queue_of(obj, cluster_queues),
         _status(obj).upper(),
-        positions.get(_key(obj), ""),
+        str(item.get("positionInLocalQueue", 0) + 1) if item else "",
         _execution_time(obj),
         outputs.age(obj),
+        _estimated_start(item.get("estimatedStart")),
     )
+
+
+def _estimated_start(estimate: "Object | None") -> str:
+    """For example `12m (5m-40m)`: from now, and the bar of nine of ten cases."""
+    if estimate is None:
+        return ""
+    if "unknown" in estimate:
+        return "unknown"
+    from pykueue.simulate.estimates import starts
+
+    return starts.short_text(estimate, time.time_ns())
 
 
 def _status(obj: "Object") -> str:

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -70,9 +71,31 @@ def with_config(default: str) -> Callable[[Command], Command]:
     return click.option("--config", type=EXISTING_FILE, help=text)
 
 
-def with_log_level(default: str) -> Callable[[Command], Command]:
-    levels = click.Choice(process.LOG_LEVELS)
-    return click.option("--log-level", type=levels, default=default, show_default=True, help="What to log.")
+def with_log_options(default: str) -> Callable[[Command], Command]:
+    """Add `--log-level` and `--log-format`; the command receives them as `log`."""
+
+    def decorate(command: Command) -> Command:
+        @click.option(
+            "--log-level",
+            type=click.Choice(process.LOG_LEVELS),
+            default=default,
+            show_default=True,
+            help="What to log; info has a line for each decision.",
+        )
+        @click.option(
+            "--log-format",
+            type=click.Choice(("text", "json")),
+            default="text",
+            show_default=True,
+            help="How to log: lines of text, or a JSON object a line.",
+        )
+        @functools.wraps(command)
+        def wrapped(*, log_level: str, log_format: str, **values: Any) -> Any:
+            return command(log=process.LogOptions(log_level, log_format), **values)
+
+        return wrapped
+
+    return decorate
 
 
 def with_dry_run(command: Command) -> Command:

@@ -28,7 +28,7 @@ def run(*, cluster: ClusterAccess, pty: bool, **request: Any) -> None:
     Ctrl-C cancels it while it waits. The exit code is that of the command.
     """
     submit.check_options(request)
-    if request["array"] or request["parallelism"] > 1 or request["completions"]:
+    if request["array"] or request["items"] or request["parallelism"] > 1 or request["completions"]:
         raise click.UsageError("run has one pod, which has the terminal; use submit for several")
 
     async def work(client: "Client", namespace: str) -> int:

@@ -27,9 +27,9 @@ def _document(path: Path | None) -> "dict[str, Any]":
 
 @click.command()
 @_FILE
-@options.with_log_level("warning")
+@options.with_log_options("warning")
 @with_cluster
-def populator(*, config: Path | None, log_level: str, cluster: ClusterAccess) -> None:
+def populator(*, config: Path | None, log: process.LogOptions, cluster: ClusterAccess) -> None:
     """Create LocalQueues in namespaces of ClusterQueues.
 
     A namespace gets a LocalQueue for a ClusterQueue that selects it.
@@ -39,7 +39,7 @@ def populator(*, config: Path | None, log_level: str, cluster: ClusterAccess) ->
     """
     from pykueue.app import side_controllers
 
-    process.prepare(log_level)
+    process.prepare(log)
     try:
         chosen = side_controllers.populator_options(_document(config))
     except side_controllers.OptionsError as error:
@@ -54,9 +54,9 @@ def populator(*, config: Path | None, log_level: str, cluster: ClusterAccess) ->
 
 @click.command(name="priority-booster")
 @_FILE
-@options.with_log_level("warning")
+@options.with_log_options("warning")
 @with_cluster
-def priority_booster(*, config: Path | None, log_level: str, cluster: ClusterAccess) -> None:
+def priority_booster(*, config: Path | None, log: process.LogOptions, cluster: ClusterAccess) -> None:
     """Lower the priority of long-running workloads.
 
     Others of the same priority can then preempt them. Runs until SIGINT or SIGTERM. Needs the gate
@@ -65,7 +65,7 @@ def priority_booster(*, config: Path | None, log_level: str, cluster: ClusterAcc
     """
     from pykueue.app import side_controllers
 
-    process.prepare(log_level)
+    process.prepare(log)
     try:
         chosen = side_controllers.booster_options(_document(config))
     except side_controllers.OptionsError as error:

@@ -25,10 +25,10 @@ def status(*, directory: DataDirectory, output: str) -> None:
 
     The exit code is 3 if it does not run.
     """
-    from pykueue.app import running_jobs
-
     process = directory.holder()
     if process is None:
+        from pykueue.app import running_jobs
+
         jobs = running_jobs.find(directory.path)
         if output == "json":
             outputs.show_json({"running": False, "dataDirectory": str(directory.path), "pods": len(jobs)})

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.cli import completion, delete, options
+from pykueue.api import objects
+from pykueue.cli import completion, options, workload_names
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -61,7 +62,7 @@ for _singular in ("clusterqueue", "localqueue"):
 def stop_workload(*, name: str, cluster: ClusterAccess, dry_run: str, output: str | None) -> None:
     """Deactivate a workload.
 
-    Its job is suspended and releases its quota.
+    Its job is suspended and releases its quota. A workload has its own name, and that of its job.
     """
     _patch(cluster, "workload", name, {"active": False}, dry_run=dry_run, output=output, done="stopped")
 
@@ -72,7 +73,10 @@ def stop_workload(*, name: str, cluster: ClusterAccess, dry_run: str, output: st
 @outputs.with_object_output
 @with_cluster
 def resume_workload(*, name: str, cluster: ClusterAccess, dry_run: str, output: str | None) -> None:
-    """Activate a workload: it is queued again."""
+    """Activate a workload: it is queued again.
+
+    A workload has its own name, and that of its job.
+    """
     _patch(cluster, "workload", name, {"active": True}, dry_run=dry_run, output=output, done="resumed")
 
 
@@ -90,21 +94,16 @@ def _patch(
     resource = RESOURCES[singular]
 
     async def write(client: "Client", namespace: str) -> "Object":
-        from pykueue.api.errors import ApiError
         from pykueue.kube.client import WriteOptions
 
-        scope = namespace if resource.namespaced else ""
-        try:
-            if dry_run == "client":
-                obj = await client.get(resource, name, scope)
-                return {**obj, "spec": {**obj["spec"], **spec}}
-            options = WriteOptions(dry_run=dry_run == "server")
-            return await client.patch(resource, name, scope, {"spec": spec}, options=options)
-        except ApiError as error:
-            if error.code != 404 or singular != "workload":
-                raise
-            hints = await delete.workload_hints(client, namespace, name)
-            raise click.ClickException("\n".join((error.message, *hints))) from None
+        scope, target = namespace if resource.namespaced else "", name
+        if singular == "workload":
+            target = objects.name(await workload_names.find(client, namespace, name))
+        if dry_run == "client":
+            obj = await client.get(resource, target, scope)
+            return {**obj, "spec": {**obj["spec"], **spec}}
+        options = WriteOptions(dry_run=dry_run == "server")
+        return await client.patch(resource, target, scope, {"spec": spec}, options=options)
 
     changed = cluster.run(write)
     outputs.show(resource, changed, output, done=f"{done}{outputs.dry_run_suffix(dry_run)}")

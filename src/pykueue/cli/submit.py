@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pykueue.cli import explain, job_request, options
+from pykueue.cli import arrays, explain, job_request, options
 from pykueue.cli import output as outputs
 from pykueue.cli.arrays import ArrayOption
 from pykueue.cli.completion import complete_names
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 DEFAULT_QUEUE = "default"
+_INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as in a shell."""
 
 
 class SubmitCommand(click.Command):
@@ -91,6 +93,14 @@ _JOB_OPTIONS = (
         "together as fit when the Job starts. The command finds its index in PYKUEUE_ARRAY_INDEX and in place "
         "of {index}.",
     ),
+    click.option(
+        "--from-json",
+        "items",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Run a pod for each item of the JSON list in this file. The command finds its item in "
+        "PYKUEUE_ARRAY_ITEM, as JSON, and its index as with --array.",
+    ),
     _after("--after", "--after-ok", "after_ok", "has completed"),
     _after("--after-notok", "after_notok", "has failed"),
     _after("--after-any", "after_any", "has ended"),
@@ -134,6 +144,19 @@ _JOB_OPTIONS = (
         help="Preempt the command with this signal, and kill it after the seconds, for example USR1@60. Default: TERM@30.",
     ),
     click.option(
+        "--notify",
+        multiple=True,
+        metavar="URL",
+        help="Post a JSON object to this http or https address when the command ends or is preempted; may be "
+        "repeated. The job itself sends it, with its own rights.",
+    ),
+    click.option(
+        "--mail",
+        multiple=True,
+        metavar="ADDRESS",
+        help="Send a mail when the command ends or is preempted, with the `sendmail` of the machine; may be repeated.",
+    ),
+    click.option(
         "--keep",
         type=options.DurationOption(),
         help="How long the finished Job is kept, for example 1d; then it is deleted. Default: for ever.",
@@ -162,6 +185,7 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
     A script may have options in its first lines: #PYKUEUE --cpu 2 --time 1h
     """
     check_options(request)
+    created: list[str] = []
 
     async def run(client: "Client", namespace: str) -> int:
         from pykueue.api import resources as kinds
@@ -169,6 +193,7 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
         await complete(client, namespace, request)
         job = await client.create(kinds.JOB, job_request.job_of(request), namespace)
         name = job["metadata"]["name"]
+        created.append(name)
         outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
             await explain.warn_if_stuck(client, namespace, job)
@@ -179,14 +204,38 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
         code = await wait.until_finished(client, namespace, name)
         return await exit_code(client, namespace, name) if code else 0
 
-    sys.exit(cluster.run(run))
+    try:
+        sys.exit(cluster.run(run))
+    except KeyboardInterrupt:
+        for name in created:
+            text = f"job.batch/{name} goes on. `pykueue logs -f {name}` follows it, `pykueue cancel {name}` ends it."
+            outputs.echo(f"\n{text}", err=True)
+        sys.exit(_INTERRUPTED)
 
 
 def check_options(request: dict[str, Any]) -> None:
     """Refuse options that exclude each other, before anything is sent."""
     _check_directory(request["directory"], request["image"])
+    _check_notices(request)
+    if request["items"] is not None:
+        if request["array"] or request["completions"]:
+            raise click.UsageError("--from-json says how many pods there are; use it without --array and --completions")
+        request["items"] = arrays.read_items(request["items"])
+        request["array"] = arrays.TaskArray.of_completions(len(request["items"]), request["parallelism"])
+        return
     if request["array"] and (request["completions"] or request["parallelism"] > 1):
         raise click.UsageError("--array says how many pods there are; use it without --completions and --parallelism")
+
+
+def _check_notices(request: dict[str, Any]) -> None:
+    if (request["notify"] or request["mail"]) and request["image"] != job_request.LOCAL_IMAGE:
+        raise click.UsageError("--notify and --mail need jobs that run on this machine; use them without --image")
+    for url in request["notify"]:
+        if not url.startswith(("http://", "https://")):
+            raise click.BadParameter(f"{url!r} is not an http or https address", param_hint="--notify")
+    for address in request["mail"]:
+        if "@" not in address or any(character.isspace() for character in address):
+            raise click.BadParameter(f"{address!r} is not an address", param_hint="--mail")
 
 
 async def complete(client: "Client", namespace: str, request: dict[str, Any]) -> None:

@@ -23,7 +23,9 @@ class SuggestingGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            close = difflib.get_close_matches(str(args[0]), self.list_commands(ctx), n=1)
+            names, word = self.list_commands(ctx), str(args[0])
+            begun = [name for name in names if name.startswith(word)] if len(word) > 1 else []
+            close = begun or difflib.get_close_matches(word, names, n=1)
             if not close:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None

@@ -93,6 +93,7 @@ async def _kinds(client: "Client", namespace: str) -> "list[tuple[Resource, str]
 async def _print_once(client: "Client", namespace: str, selection: "BoardOptions", output: str) -> None:
     from rich.console import Console
 
+    from pykueue.dashboard import drawing
     from pykueue.dashboard.rows import WORKLOAD_FIELDS
 
     board = boards.Board()
@@ -103,7 +104,7 @@ async def _print_once(client: "Client", namespace: str, selection: "BoardOptions
         outputs.show_json({"clusterQueues": list(board.queues.values()), "workloads": workloads})
         return
     console = Console(soft_wrap=True, highlight=False)
-    console.print(boards.draw(board, replace(selection, most=len(board.workloads))))
+    console.print(drawing.draw(board, replace(selection, most=len(board.workloads))))
 
 
 class _LiveBoard:
@@ -151,13 +152,15 @@ class _LiveBoard:
         from rich.console import Group
         from rich.text import Text
 
+        from pykueue.dashboard import drawing
+
         bars = min(24, sum(1 for _ in self._board.bars()))
         selection = replace(self._selection, most=max(3, console.height - bars - _FIXED_LINES))
         state = f"{selection.states}, by {selection.sort}" + (
             f", filter: {selection.text}" if selection.text or self._is_typing else ""
         )
         footer = Text(f"{state}{'█' if self._is_typing else ''}   {_KEYS}", style="dim")
-        return Group(boards.draw(self._board, selection), Text(), footer)
+        return Group(drawing.draw(self._board, selection), Text(), footer)
 
     def _press(self, key: str) -> None:
         selection = self._selection

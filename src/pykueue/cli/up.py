@@ -164,7 +164,7 @@ def _is_address(name: str) -> bool:
 @click.option(
     "--detach", "-d", "detached", is_flag=True, help="Return when the API is ready; pykueue runs in the background."
 )
-@options.with_log_level("warning")
+@options.with_log_options("warning")
 def up(
     *,
     directory: DataDirectory,
@@ -186,7 +186,7 @@ def up(
     record: bool,
     record_size: int,
     detached: bool,
-    log_level: str,
+    log: process.LogOptions,
 ) -> None:
     """Start a Kubernetes-compatible API on this machine.
 
@@ -202,7 +202,7 @@ def up(
     from pykueue.app import components
     from pykueue.app import up as up_process
 
-    process.prepare(log_level)
+    process.prepare(log)
     host, port = listen or ("127.0.0.1", _port(directory))
     _refuse_to_be_unnamed(host, names)
     _refuse_to_change_runtime(directory, runtime)
@@ -338,7 +338,7 @@ async def _summary(api: "EmbeddedApi", runtime: str) -> list[str]:
 
 def isolation_of(directory: Path) -> "Isolation | None":
     """How jobs are isolated; None if the running `pykueue up` starts no processes."""
-    from pykueue.app.components import CLUSTER_DIRECTORY
+    from pykueue.app.running_jobs import CLUSTER_DIRECTORY
     from pykueue.cluster.runtimes import isolation
 
     return isolation.read(directory / CLUSTER_DIRECTORY)

@@ -147,15 +147,13 @@ def _paths(data_dir: Path | None) -> "ServerPaths":
 
 
 def _run(coroutine: Coroutine[Any, Any, list[str]]) -> list[str]:
-    import aiohttp
-
     from pykueue.api.errors import ApiError
 
     try:
         return asyncio.run(coroutine)
     except ApiError as error:
         raise click.ClickException(error.message) from None
-    except aiohttp.ClientConnectionError:
+    except OSError:
         raise click.ClickException("the cluster does not answer; start it with pykueue up") from None
 
 

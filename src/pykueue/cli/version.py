@@ -26,10 +26,9 @@ def version(*, cluster: ClusterAccess) -> None:
 
     async def images(client: "Client", _namespace: str) -> list[str]:
         from pykueue.api import objects
-        from pykueue.api.resources import DEPLOYMENT
-        from pykueue.controllers.settings import DEFAULT_NAMESPACE
+        from pykueue.api.resources import DEPLOYMENT, KUEUE_NAMESPACE
 
-        deployments = (await client.list(DEPLOYMENT, DEFAULT_NAMESPACE)).items
+        deployments = (await client.list(DEPLOYMENT, KUEUE_NAMESPACE)).items
         installed = {objects.name(deployment): deployment for deployment in deployments}
         return [
             container["image"]

@@ -7,7 +7,7 @@ the engine.
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import durations, feature_gates
+from pykueue.api import durations, feature_gates, resources
 from pykueue.api.configuration import loading
 from pykueue.api.configuration.types import ALL_AT_ONCE, INCREMENTAL
 from pykueue.api.rules.jobs import job_kinds
@@ -26,8 +26,6 @@ from pykueue.translate.jobs import custom, registry
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 Configuration = Mapping[str, Any]
-
-DEFAULT_NAMESPACE = "kueue-system"
 
 
 def _gate(configuration: Configuration, name: str) -> bool:
@@ -145,7 +143,7 @@ def dispatch_options(configuration: Configuration) -> DispatchOptions | None:
     return DispatchOptions(
         policy=_dispatch_policy(configuration, section),
         adapters=(*kinds, *(adapters.external(framework["name"]) for framework in external or ())),
-        namespace=configuration.get("namespace") or DEFAULT_NAMESPACE,
+        namespace=configuration.get("namespace") or resources.KUEUE_NAMESPACE,
         gc_interval_ns=durations.to_ns(section.get("gcInterval") or "1m"),
         is_incremental=dispatcher == INCREMENTAL,
         automates_quotas=_gate(configuration, "MultiKueueManagerQuotaAutomation"),
@@ -187,7 +185,7 @@ def cache_sync_seconds(configuration: Configuration) -> float | None:
 
 
 def _default_selector(configuration: Configuration) -> Mapping[str, Any]:
-    excluded = ["kube-system", configuration.get("namespace") or DEFAULT_NAMESPACE]
+    excluded = ["kube-system", configuration.get("namespace") or resources.KUEUE_NAMESPACE]
     return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": excluded}]}
 
 

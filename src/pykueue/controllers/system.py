@@ -200,7 +200,7 @@ class Controllers:
             return
         names, policy = settings.framework_names(self._configuration), settings.job_policy(self._configuration)
         cache, executor, clock = self.cache, self._executor("kueue-job-controller"), self._clock
-        pods = PodController(cache, executor, clock=clock, policy=policy)
+        pods = PodController(self._client, cache, executor, clock=clock, policy=policy)
         yield ControllerLoop(pods.queue, pods.reconcile, (kinds.POD,), reconciles=kinds.POD)
         if "statefulset" in names:
             stateful_sets = StatefulSetController(cache, executor, clock=clock, policy=policy)

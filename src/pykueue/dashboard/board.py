@@ -1,46 +1,19 @@
 """The board in a terminal: queues as bars and workloads with their states, from the same rows.
 
-`Board` keeps the rows of two kinds; `draw` makes a rich renderable of them. Used by `pykueue top`
-and by the live view of `pykueue demo`.
+`Board` keeps the rows of two kinds; `drawing` makes a rich renderable of them. Used by `pykueue
+top` and by the live view of `pykueue demo`.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from pykueue.api.scheme import Object
 from pykueue.dashboard import rows
 from pykueue.kube.informer import Key, key_of
 
-_COLORS = {
-    "pending": "yellow",
-    "reserved": "magenta",
-    "starting": "cyan",
-    "running": "green",
-    "stopping": "magenta",
-    "stopped": "dim",
-    "finished": "blue",
-    "failed": "red",
-}
-_SIGNS = {
-    "pending": "○",
-    "reserved": "◔",
-    "starting": "◑",
-    "running": "▶",
-    "stopping": "◐",
-    "stopped": "■",
-    "finished": "✔",
-    "failed": "✘",
-}
 _ORDER = {state: place for place, state in enumerate(rows.STATES)}
-_BAR_CELLS = 24
-_MOST_BARS = 24
-_FIELD = {name: index for index, name in enumerate(rows.WORKLOAD_FIELDS)}
+FIELD = {name: index for index, name in enumerate(rows.WORKLOAD_FIELDS)}
 _BYTE_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _STATES_OF_FILTER = {
     "pending": ("pending", "reserved"),
@@ -87,13 +60,13 @@ class Board:
     def selected(self, options: BoardOptions) -> list[rows.Row]:
         states = _STATES_OF_FILTER.get(options.states, rows.STATES)
         words = options.text.lower().split()
-        chosen = [row for row in self.workloads.values() if row[_FIELD["state"]] in states and _matches(row, words)]
-        return sorted(chosen, key=lambda row: (_sort_key(row, options.sort), row[_FIELD["uid"]]))
+        chosen = [row for row in self.workloads.values() if row[FIELD["state"]] in states and _matches(row, words)]
+        return sorted(chosen, key=lambda row: (_sort_key(row, options.sort), row[FIELD["uid"]]))
 
     def counts(self) -> dict[str, int]:
         counts = dict.fromkeys(rows.STATES, 0)
         for row in self.workloads.values():
-            counts[row[_FIELD["state"]]] += 1
+            counts[row[FIELD["state"]]] += 1
         return counts
 
     def bars(self) -> Iterator[tuple[str, str, str, str, float, float, float]]:
@@ -115,93 +88,27 @@ class Board:
 
 def _matches(row: rows.Row, words: list[str]) -> bool:
     names = ("namespace", "name", "queue", "job", "clusterQueue", "priorityClass", "user")
-    text = " ".join(str(row[_FIELD[name]]) for name in names).lower()
+    text = " ".join(str(row[FIELD[name]]) for name in names).lower()
     return all(word in text for word in words)
 
 
 def _sort_key(row: rows.Row, sort: str) -> Any:
     if sort == "age":
-        return -row[_FIELD["created"]]
+        return -row[FIELD["created"]]
     if sort == "priority":
-        return -row[_FIELD["priority"]]
+        return -row[FIELD["priority"]]
     if sort == "name":
         return job_name(row)
-    return _ORDER[row[_FIELD["state"]]], row[_FIELD["created"]]
+    return _ORDER[row[FIELD["state"]]], row[FIELD["created"]]
 
 
 def job_name(row: rows.Row) -> str:
-    return str(row[_FIELD["job"]] or row[_FIELD["name"]])
-
-
-def draw(board: Board, options: BoardOptions, *, now: float | None = None) -> RenderableType:
-    """Counts, queues and workloads, one below the other."""
-    at = time.time() if now is None else now
-    selected = board.selected(options)
-    visible = selected[options.first : options.first + options.most]
-    hidden = len(selected) - len(visible)
-    note = Text(f"{hidden:,} more" if hidden else "", style="dim")
-    return Group(_summary(board), Text(), _queues(board), Text(), workload_table(visible, at), note)
-
-
-def _summary(board: Board) -> Text:
-    text = Text()
-    for state, count in board.counts().items():
-        if count:
-            text.append(f"{_SIGNS[state]} {count:,} {state}   ", style=_COLORS[state])
-    return text if text.plain else Text("no workloads", style="dim")
-
-
-def _queues(board: Board) -> Table:
-    table = Table.grid(padding=(0, 2))
-    bars = list(board.bars())
-    last = ""
-    for queue, cohort, _flavor, resource, used, own, most in bars[:_MOST_BARS]:
-        name, last = ("" if queue == last else queue), queue
-        borrowed = used - own
-        amounts = f"{amount_text(resource, used)} of {amount_text(resource, most)}"
-        if borrowed > 0 and cohort:
-            amounts += f", {amount_text(resource, borrowed)} borrowed from {cohort}"
-        table.add_row(Text(name, style="bold"), resource.rpartition("/")[2], _bar(used, own, most), amounts)
-    if len(bars) > _MOST_BARS:
-        table.add_row(Text(f"{len(bars) - _MOST_BARS} more", style="dim"))
-    return table
-
-
-def _bar(used: float, own: float, most: float) -> Text:
-    """Green within the queue's own quota, yellow for what it borrows."""
-    whole = max(most, used, 1e-9)
-    own_cells = round(_BAR_CELLS * min(used, own) / whole)
-    used_cells = round(_BAR_CELLS * used / whole)
-    text = Text("█" * own_cells, style="green")
-    text.append("▒" * (used_cells - own_cells), style="yellow")
-    text.append("░" * (_BAR_CELLS - used_cells), style="dim")
-    return text
-
-
-def workload_table(visible: Iterable[rows.Row], at: float) -> Table:
-    table = Table.grid(padding=(0, 2))
-    for row in visible:
-        state = row[_FIELD["state"]]
-        table.add_row(
-            Text(f"{_SIGNS[state]} {state}", style=_COLORS[state]),
-            Text(job_name(row), style="bold"),
-            f"{row[_FIELD['namespace']]}/{row[_FIELD['queue']]}",
-            str(row[_FIELD["priorityClass"]] or row[_FIELD["priority"]]),
-            requests_text(row[_FIELD["requests"]]),
-            duration_text(elapsed_seconds(row, at)),
-            f"on {row[_FIELD['cluster']]}" if row[_FIELD["cluster"]] else Text(row[_FIELD["message"]], style="dim"),
-        )
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    if table.columns:
-        table.columns[-1].no_wrap = True
-        table.columns[-1].overflow = "ellipsis"
-    return table
+    return str(row[FIELD["job"]] or row[FIELD["name"]])
 
 
 def elapsed_seconds(row: rows.Row, at: float) -> float:
     """How long a workload waits, or has run."""
-    created, admitted, finished = (float(row[_FIELD[name]]) for name in ("created", "admitted", "finished"))
+    created, admitted, finished = (float(row[FIELD[name]]) for name in ("created", "admitted", "finished"))
     if finished:
         return max(0.0, finished - admitted) if admitted else 0.0
     return max(0.0, at - (admitted or created))

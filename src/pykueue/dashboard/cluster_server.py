@@ -10,12 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
-from pykueue.api.errors import ApiError, unauthorized
+from pykueue.api.errors import ApiError, bad_request, unauthorized
 from pykueue.apiserver.http import host_names
-from pykueue.dashboard import static_files
+from pykueue.dashboard import quota_preview, static_files
 from pykueue.dashboard.feed import Feed
 from pykueue.dashboard.history import History, Waits
 from pykueue.dashboard.page_stream import PageStream
+from pykueue.dashboard.quota_preview import PreviewChange
 from pykueue.dashboard.static_files import PREFIX
 from pykueue.kube import server_header
 from pykueue.kube.access import Access
@@ -31,7 +32,10 @@ _LARGEST_BODY_BYTES = 3 * 1024 * 1024
 
 
 class ClusterDashboard:
-    def __init__(self, client: Client, access: Access, waits: Waits, *, port: int) -> None:
+    def __init__(
+        self, client: Client, access: Access, waits: Waits, *, port: int, preview: PreviewChange | None = None
+    ) -> None:
+        self._preview = preview
         self._delegation = DelegatedAuth(client)
         self._access = access
         self._wanted_port = port
@@ -76,6 +80,7 @@ class ClusterDashboard:
         for path, file in static_files.load().items():
             application.router.add_get(path, _page(file))
         application.router.add_get(f"{PREFIX}/stream", self._stream)
+        application.router.add_post(f"{PREFIX}/preview", self._previewed)
         for prefix in ("/api", "/apis"):
             application.router.add_route("*", prefix + "/{rest:.*}", self._forward)
         return application
@@ -108,6 +113,23 @@ class ClusterDashboard:
         async for line in stream.lines():
             await response.write(line)
         return response
+
+    async def _previewed(self, request: web.Request) -> web.Response:
+        user = await self._user(request)
+        if user is None:
+            raise unauthorized()
+
+        async def may_access(access: AccessRequest) -> bool:
+            return await self._delegation.is_allowed(user, access)
+
+        if self._preview is None:
+            raise ApiError(404, "NotFound", "there is no preview", {})
+        try:
+            body = await request.json()
+        except ValueError:
+            raise bad_request("the body is not JSON") from None
+        answer = await quota_preview.answer(body, self._preview, may_access, user.name)
+        return web.json_response(answer, headers={"Cache-Control": "no-store"})
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         assert self._forwarder is not None

@@ -12,11 +12,12 @@ from pykueue.api import errors
 from pykueue.apiserver.http import host_names
 from pykueue.apiserver.http.listener import Listener, ListenError
 from pykueue.apiserver.http.messages import Handler, HttpRequest, HttpResponse
-from pykueue.dashboard import static_files
+from pykueue.dashboard import quota_preview, static_files
 from pykueue.dashboard.feed import Feed
 from pykueue.dashboard.history import History, Waits
 from pykueue.dashboard.one_time_codes import OneTimeCodes
 from pykueue.dashboard.page_stream import PageStream
+from pykueue.dashboard.quota_preview import PreviewChange
 from pykueue.dashboard.static_files import PREFIX
 from pykueue.kube.delegation import AccessRequest
 from pykueue.kube.supervisor import Supervisor
@@ -32,9 +33,18 @@ _NO_STORE = {"Cache-Control": "no-store"}
 class EmbeddedDashboard:
     """A component of `pykueue up`."""
 
-    def __init__(self, api: "EmbeddedApi", *, port: int | None, waits: Waits, directory: Path) -> None:
+    def __init__(
+        self,
+        api: "EmbeddedApi",
+        *,
+        port: int | None,
+        waits: Waits,
+        directory: Path,
+        preview: PreviewChange | None = None,
+    ) -> None:
         """Port 0 takes any free one, and None the one after that of the API."""
         self._api = api
+        self._preview = preview
         self._wanted_port = port
         self.port = 0
         self.codes = OneTimeCodes()
@@ -50,6 +60,7 @@ class EmbeddedDashboard:
         add(f"{PREFIX}/stream", self._stream)
         add(f"{PREFIX}/login", self._login, is_public=True, method="POST")
         add(f"{PREFIX}/link", self._link, method="POST")
+        add(f"{PREFIX}/preview", self._previewed, method="POST")
         self._supervisor.start("history", self.history.run, restart_seconds=60.0)
         await self._listen()
 
@@ -89,6 +100,15 @@ class EmbeddedDashboard:
             feed=self._feed, history=self.history, may_access=may_access, user=request.user.name, mode="up"
         )
         return HttpResponse(body=stream.lines(), content_type="application/x-ndjson", headers=_NO_STORE)
+
+    async def _previewed(self, request: HttpRequest) -> HttpResponse:
+        async def may_access(access: AccessRequest) -> bool:
+            return self._api.authorizer.allows(request.user, access)
+
+        if self._preview is None:
+            raise errors.ApiError(404, "NotFound", "there is no preview without controllers", {})
+        answer = await quota_preview.answer(request.body, self._preview, may_access, request.user.name)
+        return HttpResponse(body=answer, headers=_NO_STORE)
 
     async def _login(self, request: HttpRequest) -> HttpResponse:
         token = self.codes.redeem(str(request.body.get("code") or ""))

@@ -1,7 +1,7 @@
 """The rows of a cluster, kept by list and watch, and shared by all open pages.
 
 A row is made and encoded once, whoever looks at it. The feed starts with the first page. The rows
-of a long list are made in short turns of the event loop.
+of a long list are made in short turns of the event loop, as the list arrives.
 """
 
 import asyncio
@@ -53,6 +53,10 @@ class Subscriber:
     def add(self, plural: str, key: Key, row: bytes | None) -> None:
         self._changes.setdefault(plural, {})[key] = row
 
+    def forget(self, plural: str) -> None:
+        """The page is sent all rows of the table now."""
+        self._changes.pop(plural, None)
+
     def take(self) -> dict[str, dict[Key, bytes | None]]:
         changes, self._changes = self._changes, {}
         return changes
@@ -92,24 +96,25 @@ class Feed:
     def _reflector(self, resource: Resource) -> Reflector:
         plural = resource.plural
 
+        def add_page(items: list[Object]) -> None:
+            self._enqueue((plural, key_of(obj), obj) for obj in items)
+
         def replace(items: list[Object], _version: str) -> None:
-            self._enqueue(self._replacement(plural, items))
+            self._enqueue(self._removals(plural, {key_of(obj) for obj in items}))
 
         def change(event_type: str, obj: Object) -> None:
             self._enqueue(iter([(plural, key_of(obj), None if event_type == "DELETED" else obj)]))
 
-        return Reflector(self._client, resource, on_list=replace, on_event=change)
+        return Reflector(self._client, resource, on_list=replace, on_event=change, on_page=add_page)
 
     def _enqueue(self, changes: Iterator[tuple[str, Key, Object | None]]) -> None:
         self._queue.append(changes)
         self._is_queued.set()
 
-    def _replacement(self, plural: str, items: list[Object]) -> Iterator[tuple[str, Key, Object | None]]:
-        listed = {key_of(obj) for obj in items}
+    def _removals(self, plural: str, listed: set[Key]) -> Iterator[tuple[str, Key, Object | None]]:
+        """The list is complete: what it does not have has been deleted."""
         for key in [key for key in self.tables[plural].rows if key not in listed]:
             yield plural, key, None
-        for obj in items:
-            yield plural, key_of(obj), obj
         self.tables[plural].is_listed.set()
 
     async def _make_rows(self) -> None:

@@ -1,9 +1,10 @@
 """What one open page receives: the rows that its user may list, then every change of them.
 
 The stream is JSON lines. `{"rows": PLURAL, "set": [[KEY, ROW], …], "del": [KEY, …]}` changes a
-table of the page, with `"reset": true` it replaces the table. The page knows by `{"ping": …}` that
-the connection works. Changes are sent four times a second at most, so that the cost of a page does
-not grow with the number of changes of one object.
+table of the page, with `"reset": true` it replaces the table. Workloads and pods may be many:
+their rows follow as the server reads them, until `{"listed": [PLURAL, …]}`. The page knows by
+`{"ping": …}` that the connection works. Changes are sent four times a second at most, so that the
+cost of a page does not grow with the number of changes of one object.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import msgspec
 import pykueue
 from pykueue.api.scheme import Object
 from pykueue.dashboard import rows
-from pykueue.dashboard.feed import PREEMPTIONS, Feed
+from pykueue.dashboard.feed import PREEMPTIONS, Feed, Subscriber
 from pykueue.dashboard.history import History
 from pykueue.kube.delegation import AccessRequest
 from pykueue.kube.informer import Key
@@ -31,6 +32,8 @@ _LIST_SECONDS = 5.0
 _PLURALS = (*(resource.plural for resource, _ in rows.KINDS), PREEMPTIONS)
 _RESOURCES = {resource.plural: resource for resource, _ in rows.KINDS}
 _QUEUES = "clusterqueues"
+_MANY = ("workloads", "pods")
+"""Kinds whose list may take long: a page is shown before it is complete."""
 
 
 class ListScope:
@@ -92,15 +95,18 @@ class PageStream:
     async def lines(self) -> AsyncGenerator[bytes, None]:
         subscriber = self.feed.subscribe()
         try:
+            yield _ping()
             scope = await self._new_scope()
             yield _line({"hello": self._hello(scope)})
             for plural in _PLURALS:
+                subscriber.forget(plural)
                 async for line in self._snapshot(plural, scope):
                     yield line
             async for line in self._history(scope):
                 yield line
             yield _line({"ready": True})
             pinged_at, sampled = time.monotonic(), self.history.count
+            unlisted = set(_MANY)
             while True:
                 await asyncio.sleep(BATCH_SECONDS)
                 if time.monotonic() - self._asked_at[-1] > self.scope_seconds:
@@ -109,15 +115,14 @@ class PageStream:
                     before, scope = scope, await self._new_scope()
                     async for line in self._changed_scope(before, scope):
                         yield line
-                for plural, changes in subscriber.take().items():
-                    if line := await self._changes(plural, changes, scope):
-                        yield line
+                async for line in self._changes(subscriber, scope, unlisted):
+                    yield line
                 if self.history.count != sampled and scope.shows(_QUEUES, ""):
                     sampled = self.history.count
                     yield _line({"sample": self.history.latest()})
                 if time.monotonic() - pinged_at > _PING_SECONDS:
                     pinged_at = time.monotonic()
-                    yield _line({"ping": round(time.time(), 1)})
+                    yield _ping()
         finally:
             self.feed.unsubscribe(subscriber)
 
@@ -136,7 +141,7 @@ class PageStream:
         scope = ListScope(self.may_access)
         for plural in _PLURALS:
             table = self.feed.tables[plural]
-            if plural != PREEMPTIONS and not table.is_listed.is_set():
+            if plural not in (*_MANY, PREEMPTIONS) and not table.is_listed.is_set():
                 try:
                     async with asyncio.timeout(_LIST_SECONDS):
                         await table.is_listed.wait()
@@ -167,10 +172,18 @@ class PageStream:
                 async for line in self._snapshot(plural, after):
                     yield line
 
-    async def _changes(self, plural: str, changes: Mapping[Key, bytes | None], scope: ListScope) -> bytes:
-        await scope.check(plural, {namespace for namespace, _ in changes})
-        visible = {key: row for key, row in changes.items() if scope.shows(plural, key[0])}
-        return _rows_line(plural, visible) if visible else b""
+    async def _changes(self, subscriber: Subscriber, scope: ListScope, unlisted: set[str]) -> AsyncIterator[bytes]:
+        """What has changed since the last time, and which kinds are complete now."""
+        listed = {plural for plural in unlisted if self.feed.tables[plural].is_listed.is_set()}
+        for plural, changes in subscriber.take().items():
+            await scope.check(plural, {namespace for namespace, _ in changes})
+            visible = [(key, row) for key, row in changes.items() if scope.shows(plural, key[0])]
+            for start in range(0, len(visible), _CHUNK_ROWS):
+                yield _rows_line(plural, dict(visible[start : start + _CHUNK_ROWS]))
+                await asyncio.sleep(0)
+        if listed:
+            unlisted -= listed
+            yield _line({"listed": sorted(listed)})
 
 
 def _rows_line(plural: str, changes: Mapping[Key, bytes | None], *, is_reset: bool = False) -> bytes:
@@ -179,6 +192,10 @@ def _rows_line(plural: str, changes: Mapping[Key, bytes | None], *, is_reset: bo
     removed = encode([_name(key) for key, row in changes.items() if row is None])
     reset = b',"reset":true' if is_reset else b""
     return b'{"rows":%b%b,"set":[%b],"del":%b}\n' % (encode(plural), reset, rows_set, removed)
+
+
+def _ping() -> bytes:
+    return _line({"ping": round(time.time(), 1)})
 
 
 def _name(key: Key) -> str:

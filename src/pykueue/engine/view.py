@@ -4,14 +4,15 @@
 stays as it is when the engine handles the next event, and could be sent to another process.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykueue.engine import values
+from pykueue.engine import decisions, values
 from pykueue.engine.explain import explain
 from pykueue.engine.explain.explanation import Explanation
 from pykueue.engine.policy import Policy
+from pykueue.engine.queues.scan_progress import TriedFlavors
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.quota.fair_sharing import DominantResourceShare
 from pykueue.engine.quota.quota_tree import NodeKey
@@ -187,6 +188,15 @@ class EngineView:
         """All pending workloads in queue order; None if the cluster queue does not exist."""
         queue = self._state.cluster_queues.get(name)
         return None if queue is None else [pending.workload for pending in queue.pending.in_order()]
+
+    def tried_flavors(self, decided: Sequence[decisions.Decision]) -> tuple[TriedFlavors, ...]:
+        """How far the flavor scans of requeued workloads are.
+
+        A scan that goes on may end in the same decision as before, for another flavor.
+        """
+        requeued = (decision for decision in decided if isinstance(decision, decisions.Requeue))
+        entries = (self._state.cluster_queues[one.cluster_queue].pending.get(one.workload) for one in requeued)
+        return tuple(() if entry is None or entry.scan is None else entry.scan.tried for entry in entries)
 
     def pending_count(self, key: values.LocalQueueKey) -> int:
         """How many workloads of a local queue are pending; 0 if it is stopped."""

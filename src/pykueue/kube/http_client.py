@@ -1,16 +1,14 @@
-"""The `Client` over HTTP, with aiohttp for the transport and msgspec for JSON.
+"""The `Client` over HTTP, with `http_connections` for the bytes and msgspec for JSON.
 
 A request fails with `ApiError` (the server refused it) or `OSError` (the server was not reached).
 """
 
 import asyncio
 import contextlib
-import io
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import msgspec
 
 import pykueue
@@ -18,12 +16,15 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.access import Access
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
+from pykueue.kube.http_connections import HttpConnections, Response
 from pykueue.kube.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    import aiohttp
 
 log = logging.getLogger(__name__)
 
 _JSON = "application/json"
-_LARGE_BYTES = 2**20
 _REQUEST_SECONDS = 60.0
 _WATCH_SECONDS = 300
 _TRIES_WHEN_BUSY = 10
@@ -63,9 +64,8 @@ class HttpClient:
     ) -> None:
         self._access = access
         self._rate_limit = rate_limit
-        connector = aiohttp.TCPConnector(ssl=access.tls if access.tls is not None else True, limit=0)
-        headers = {"User-Agent": user_agent, "Accept": _JSON, **access.headers}
-        self._session = aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=True)
+        self._headers = {"User-Agent": user_agent, "Accept": _JSON, **access.headers}
+        self._connections = HttpConnections(access.server, access.tls)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         obj: Object = await self.raw("GET", resource.path(namespace, name))
@@ -106,11 +106,10 @@ class HttpClient:
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
         }
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS, sock_read=_WATCH_SECONDS + 30)
-        async with self._open("GET", resource.path(namespace), query=query, timeout=timeout) as response:
+        async with self._open("GET", resource.path(namespace), query=query) as response:
             if response.status >= 400:
                 raise _refusal(response.status, await response.read())
-            async for line in _lines(response.content):
+            async for line in _lines(response):
                 event = _EVENT.decode(line)
                 if event.type == "ERROR":
                     raise ApiError.from_status(event.object)
@@ -175,32 +174,34 @@ class HttpClient:
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
         """Yield the body of a response as it arrives; used to follow logs."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS)
-        async with self._open("GET", path, query=query, timeout=timeout) as response:
+        async with self._open("GET", path, query=query) as response:
             if response.status >= 400:
                 raise _refusal(response.status, await response.read())
-            async for chunk in response.content.iter_any():
+            async for chunk in response.chunks():
                 yield chunk
 
     @contextlib.asynccontextmanager
     async def connect(
         self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]
-    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    ) -> AsyncIterator["aiohttp.ClientWebSocketResponse"]:
         """A WebSocket to a subresource such as `attach`."""
-        token = await self._access.token()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(ssl=self._access.tls if self._access.tls is not None else True)
+        url, headers = self._access.server + path, await self._all_headers()
         try:
-            async with self._session.ws_connect(
-                self._access.server + path, params=list(query), protocols=protocols, headers=headers, max_msg_size=0
-            ) as connection:
+            async with (
+                aiohttp.ClientSession(connector=connector, headers=headers) as session,
+                session.ws_connect(url, params=list(query), protocols=protocols, max_msg_size=0) as connection,
+            ):
                 yield connection
         except aiohttp.WSServerHandshakeError as error:
             raise _refusal(error.status, error.message.encode()) from None
         except aiohttp.ClientError as error:
-            raise ConnectionError(f"{self._access.server}{path}: {error or type(error).__name__}") from error
+            raise ConnectionError(f"{url}: {error or type(error).__name__}") from error
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._connections.close()
 
     async def _write(self, method: str, path: str, body: Object, options: WriteOptions | None) -> Object:
         obj: Object = msgspec.json.decode(await self._request(method, path, query=_write_query(options), body=body))
@@ -216,18 +217,17 @@ class HttpClient:
         content_type: str = _JSON,
     ) -> bytes:
         """Return the body of the response; repeat the request after a 429 with Retry-After."""
-        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
         data = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": content_type} if data is not None else {}
         for attempt in range(1, _TRIES_WHEN_BUSY + 1):
-            headers = {"Content-Type": content_type} if data is not None else {}
             async with self._open(
-                method, path, query=query or {}, timeout=timeout, data=data, headers=headers
+                method, path, query=query or {}, data=data, headers=headers, seconds=_REQUEST_SECONDS
             ) as response:
                 content = await response.read()
                 if response.status < 400:
-                    _log_warnings(response)
+                    _log_warnings(method, path, response)
                     return content
-                wait = response.headers.get("Retry-After", "")
+                wait = response.header("retry-after")
                 if response.status != 429 or not wait.isdecimal() or attempt == _TRIES_WHEN_BUSY:
                     raise _refusal(response.status, content)
             await asyncio.sleep(min(float(wait), _LONGEST_BUSY_WAIT))
@@ -240,40 +240,33 @@ class HttpClient:
         path: str,
         *,
         query: Mapping[str, str],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - of the session, not of this coroutine
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        seconds: float | None = None,
+    ) -> AsyncIterator[Response]:
         if self._rate_limit is not None and not path.startswith(_NEVER_LATE):
             await self._rate_limit.wait()
-        all_headers = dict(headers or {})
-        token = await self._access.token()
-        if token:
-            all_headers["Authorization"] = f"Bearer {token}"
         parameters = {name: value for name, value in query.items() if value}
+        all_headers = {**await self._all_headers(), **(headers or {})}
         try:
-            async with self._session.request(
-                method,
-                self._access.server + path,
-                params=parameters,
-                data=_payload(data),
-                headers=all_headers,
-                timeout=timeout,
-            ) as response:
+            async with (
+                asyncio.timeout(seconds),
+                self._connections.request(method, path, query=parameters, headers=all_headers, body=data) as response,
+            ):
                 yield response
-        except aiohttp.ClientError as error:
-            raise ConnectionError(f"{method} {self._access.server}{path}: {error or type(error).__name__}") from error
+        except OSError as error:
+            reason = "no answer in time" if isinstance(error, TimeoutError) else error
+            raise ConnectionError(f"{method} {self._access.server}{path}: {reason}") from error
+
+    async def _all_headers(self) -> dict[str, str]:
+        token = await self._access.token()
+        return {**self._headers, "Authorization": f"Bearer {token}"} if token else self._headers
 
 
-def _payload(data: bytes | None) -> bytes | io.BytesIO | None:
-    """Send a large body in pieces, so that it does not block the event loop."""
-    return io.BytesIO(data) if data is not None and len(data) > _LARGE_BYTES else data
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yield lines of any length; aiohttp's own reader refuses long lines."""
+async def _lines(response: Response) -> AsyncIterator[bytes]:
+    """Yield lines of any length."""
     rest = b""
-    async for chunk in content.iter_any():
+    async for chunk in response.chunks(idle_seconds=_WATCH_SECONDS + 30):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if line.strip():
@@ -301,6 +294,7 @@ def _refusal(code: int, content: bytes) -> ApiError:
     return ApiError.from_status(status, code)
 
 
-def _log_warnings(response: aiohttp.ClientResponse) -> None:
-    for warning in response.headers.getall("Warning", ()):
-        log.info("%s %s: %s", response.method, response.url.path, warning)
+def _log_warnings(method: str, path: str, response: Response) -> None:
+    for name, value in response.headers:
+        if name == "warning":
+            log.info("%s %s: %s", method, path, value)

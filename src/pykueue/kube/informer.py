@@ -54,6 +54,8 @@ Indexer = Callable[[Object], Iterable[str]]
 Sleep = Callable[[float], Awaitable[None]]
 ListHandler = Callable[[list[Object], str], None]
 """Called with all objects and the version at which they were listed."""
+PageHandler = Callable[[list[Object]], None]
+"""Called with the objects of each page of a list, before the list is complete."""
 EventHandler = Callable[[str, Object], None]
 """Called with the type (ADDED, MODIFIED, DELETED) and the object of a watch event."""
 
@@ -68,6 +70,7 @@ class Reflector:
         *,
         on_list: ListHandler,
         on_event: EventHandler,
+        on_page: PageHandler | None = None,
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
@@ -78,6 +81,7 @@ class Reflector:
         self._client = client
         self._on_list = on_list
         self._on_event = on_event
+        self._on_page = on_page
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
@@ -127,9 +131,13 @@ class Reflector:
             page = await self._client.list(self.resource, self._namespace, self._options(token))
             version = version or page.resource_version
             items += page.items
+            if self._on_page is not None:
+                self._on_page(page.items)
             token = page.continue_token
             if not token:
                 break
+            # A client in the server's own process answers without a pause.
+            await asyncio.sleep(0)
         self._on_list(items, version)
         self.resource_version = page.resource_version
 

@@ -42,6 +42,9 @@ class LeaderElector:
         timing: LeaseTiming | None = None,
     ) -> None:
         self.is_leader = False
+        self.must_expire = False
+        """Set by a leader that stops while a write of its may still take effect: the lease is not
+        released, so that the next leader reads what was written."""
         self._client = client
         self._clock = clock
         self._namespace = namespace
@@ -56,7 +59,7 @@ class LeaderElector:
         """Wait to lead; run `lead` until it ends or the lease is lost; then release the lease."""
         await self._acquire()
         log.info("%s leads by lease %s/%s", self._identity, self._namespace, self._name)
-        self.is_leader = True
+        self.is_leader, self.must_expire = True, False
         leading = asyncio.ensure_future(lead())
         renewing = asyncio.create_task(self._renew_until_lost())
         try:
@@ -66,7 +69,10 @@ class LeaderElector:
             for task in (leading, renewing):
                 task.cancel()
             results = await asyncio.gather(leading, renewing, return_exceptions=True)
-            await self._release()
+            if not self.must_expire:
+                await self._release()
+        if self.must_expire:
+            await self._clock.sleep(self._timing.lease_seconds)
         if isinstance(results[0], Exception):
             raise results[0]
 

@@ -3,12 +3,34 @@
 The lines of a traceback are indented, so that none of them can look like another message.
 """
 
+import json
 import logging
 import textwrap
+import time
 
 from pykueue.api import escaping
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+FORMATS = ("text", "json")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, with what `extra` says about a decision as fields of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry = {
+            "time": f"{second}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
 
 
 class EscapingFormatter(logging.Formatter):
@@ -39,9 +61,9 @@ def _indented(text: str) -> str:
     return textwrap.indent(escaping.paragraphs(text), "  ")
 
 
-def configure(level: str) -> None:
+def configure(level: str, log_format: str = "text") -> None:
     """Log to the terminal, from this level on."""
     handler = logging.StreamHandler()
-    handler.setFormatter(EscapingFormatter())
+    handler.setFormatter(JsonFormatter() if log_format == "json" else EscapingFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.getLogger("asyncio").addFilter(is_no_closed_connection)

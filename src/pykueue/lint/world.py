@@ -1,8 +1,9 @@
 """A small world: the queues of a set, a few jobs, and the engine that decides about them.
 
-A rule makes up jobs and lets the engine decide until nothing changes. What happened is the example
-of its finding. The queues are those of the set, but they are started, select every namespace and
-have no admission checks: what a rule is about is quota, order and preemption.
+A rule makes up jobs and lets them play in virtual time (`simulate.engine_driver`) until nothing
+changes. What happened is the example of its finding. The queues are those of the set, but they are
+started, select every namespace and have no admission checks: what a rule is about is quota, order
+and preemption. A cycle takes a second, and a preempted job stops before the next one.
 """
 
 import dataclasses
@@ -13,12 +14,15 @@ from pykueue.engine import decisions, events, reasons, values
 from pykueue.engine.engine import Engine
 from pykueue.engine.policy import Policy
 from pykueue.lint.queue_set import QueueSet
+from pykueue.simulate.engine_driver.simulation import Simulation, SimulationOptions
+from pykueue.simulate.engine_driver.world import World
 from pykueue.translate import amounts, messages, outcomes
 
 _NAMESPACE = "lint"
 _PROBE = "probe"
 _MOST_CYCLES = 60
 _HUGE = 1 << 60
+_OPTIONS = SimulationOptions(cycle_ns=SECOND_NS, eviction_delay_ns=1)
 Amounts = Mapping[values.ResourceName, int]
 
 
@@ -32,11 +36,11 @@ class SmallWorld:
         labels: Mapping[str, str] | None = None,
     ) -> None:
         """`labels` are those of the jobs' namespace; without them every selector matches."""
-        self._engine = Engine(policy or queue_set.policy)
+        world = World(queue_set.configuration)
+        world.engine = self._engine = Engine(policy or queue_set.policy)
+        self._simulation = Simulation(world, options=_OPTIONS, on_decision=self._decided)
         self._preempts = preempts
         self._labels = labels
-        self._workloads: dict[values.WorkloadKey, values.Workload] = {}
-        self._now_ns = 0
         self.story: list[str] = []
         self.preemptions: list[tuple[str, str]] = []
         """The names of preemptor and victim, in order."""
@@ -93,128 +97,78 @@ class SmallWorld:
         pod_set = values.PodSet(
             name=values.PodSetName("main"), count=1, spec_count=1, requests=requests, tolerations=_TOLERATES_ALL
         )
-        self._submit(
-            values.Workload(
-                key=values.WorkloadKey(f"{_NAMESPACE}/{name}"),
-                uid=name,
-                namespace=_NAMESPACE,
-                local_queue=values.LocalQueueKey(f"{_NAMESPACE}/{queue}"),
-                created_at_ns=self._next_second(),
-                pod_sets=(pod_set,),
-                priority=priority,
-                allowed_flavors=None if flavor is None else (flavor,),
-                scheduling_hash=name,
-            )
+        prototype = values.Workload(
+            key=_key(name),
+            uid=name,
+            namespace=_NAMESPACE,
+            local_queue=values.LocalQueueKey(f"{_NAMESPACE}/{queue}"),
+            created_at_ns=0,
+            pod_sets=(pod_set,),
+            priority=priority,
+            allowed_flavors=None if flavor is None else (flavor,),
+            scheduling_hash=f"{name} {queue} {flavor} {sorted(requests.items())}",
         )
+        self._simulation.submit(prototype, run_ns=None, name=name)
         rank = f" (priority {priority})" if priority else ""
         self.story.append(f"job {name}{rank} asks {queue} for {text(requests)}")
 
     def submit_workload(self, workload: values.Workload, queue: values.ClusterQueueName) -> None:
         """Submit a job of the set."""
         local_queue = values.LocalQueueKey(f"{_NAMESPACE}/{queue}")
-        self._submit(
-            dataclasses.replace(
-                workload, namespace=_NAMESPACE, local_queue=local_queue, created_at_ns=self._next_second()
-            )
-        )
+        prototype = dataclasses.replace(workload, namespace=_NAMESPACE, local_queue=local_queue)
+        self._simulation.submit(prototype, run_ns=None, name=name_of(workload.key))
         requests: dict[values.ResourceName, int] = {}
         for pod_set in workload.pod_sets:
             for resource, amount in pod_set.requests.items():
                 requests[resource] = requests.get(resource, 0) + amount
         self.story.append(f"job {name_of(workload.key)} asks {queue} for {text(requests)}, with nothing else admitted")
 
-    def _submit(self, workload: values.Workload) -> None:
-        self._workloads[workload.key] = workload
-        self._engine.handle(events.WorkloadArrived(workload=workload, at_ns=self._now_ns))
-
     def finish(self, name: str) -> None:
-        workload = self._workloads.pop(values.WorkloadKey(f"{_NAMESPACE}/{name}"))
-        finished = dataclasses.replace(workload, finished=True)
-        self._engine.handle(events.WorkloadChanged(workload=finished, at_ns=self._next_second()))
+        self._simulation.end(self._simulation.runs[_key(name)])
         self.story.append(f"job {name} ends")
 
     def withdraw(self, name: str) -> None:
         """Delete a job that waits."""
-        key = values.WorkloadKey(f"{_NAMESPACE}/{name}")
-        del self._workloads[key]
-        self._engine.handle(events.WorkloadGone(key=key, at_ns=self._next_second()))
-
-    def _next_second(self) -> int:
-        self._now_ns += SECOND_NS
-        return self._now_ns
+        self._simulation.end(self._simulation.runs[_key(name)])
 
     # Decisions.
 
     def play(self, cycles: int = _MOST_CYCLES) -> None:
-        """Run cycles, and write each decision as the controllers would, until nothing changes."""
-        tried: set[values.WorkloadKey] = set()
-        for _ in range(cycles):
-            decided = self._engine.handle(events.CycleDue(at_ns=self._next_second()))
-            has_changed = sum(self._apply(decision) for decision in decided) > 0
-            new = {decision.workload for decision in decided} - tried
-            tried = set() if has_changed else tried | new
-            if not has_changed and not new:
-                break
+        """Run cycles until nothing changes."""
+        simulation = self._simulation
+        most = simulation.cycle_count + cycles
+        simulation.run(
+            simulation.now_ns + (cycles + 1) * _OPTIONS.cycle_ns, stop=lambda: simulation.cycle_count >= most
+        )
 
-    def _apply(self, decision: decisions.Decision) -> bool:
-        """Write a decision; whether it changed what is admitted."""
+    def _decided(self, _at_ns: int, decision: decisions.Decision) -> None:
         match decision:
             case decisions.Admit():
-                self._admit(decision)
-                return True
+                flavors = sorted({name for pods in decision.admission.pod_sets for name in pods.flavors.values()})
+                self.story.append(f"job {name_of(decision.workload)} is admitted with {', '.join(flavors)}")
             case decisions.Preempt():
-                return self._preempt(decision)
+                for target in decision.targets:
+                    if not target.already_evicted:
+                        pair = (name_of(decision.workload), name_of(target.workload))
+                        self.preemptions.append(pair)
+                        self.story.append(f"job {pair[0]} preempts {pair[1]} ({target.reason.value})")
             case decisions.Requeue() | decisions.MarkInadmissible():
                 self.pending[name_of(decision.workload)] = decision.pending
-        return False
 
     def add_waiting(self) -> None:
         """Add to the story why jobs wait."""
-        for key, workload in self._workloads.items():
+        for key, job in self._simulation.runs.items():
             name = name_of(key)
-            if workload.admission is None:
+            if job.workload.admission is None:
                 reason = self.pending.get(name)
                 cause = "it is not even tried" if reason is None else messages.pending(reason, outcomes.amount_text)
                 self.story.append(f"job {name} waits: {cause}")
 
-    def _admit(self, decision: decisions.Admit) -> None:
-        admitted = dataclasses.replace(
-            self._workloads[decision.workload],
-            admission=decision.admission,
-            reserved_at_ns=decision.reserved_at_ns,
-            admitted=True,
-            pods_ready=True,
-        )
-        self._write(admitted)
-        flavors = sorted({name for pod_set in decision.admission.pod_sets for name in pod_set.flavors.values()})
-        self.story.append(f"job {name_of(decision.workload)} is admitted with {', '.join(flavors)}")
-
-    def _preempt(self, decision: decisions.Preempt) -> bool:
-        targets = [target for target in decision.targets if self._workloads[target.workload].admission is not None]
-        for target in targets:
-            self._write(
-                dataclasses.replace(
-                    self._workloads[target.workload],
-                    admission=None,
-                    reserved_at_ns=None,
-                    admitted=False,
-                    eviction=values.EvictionCondition(reason="Preempted", at_ns=self._now_ns),
-                )
-            )
-            pair = (name_of(decision.workload), name_of(target.workload))
-            self.preemptions.append(pair)
-            self.story.append(f"job {pair[0]} preempts {pair[1]} ({target.reason.value})")
-        return bool(targets)
-
-    def _write(self, workload: values.Workload) -> None:
-        self._workloads[workload.key] = workload
-        self._engine.handle(events.WorkloadChanged(workload=workload, at_ns=self._now_ns))
-
     # Questions.
 
     def is_admitted(self, name: str) -> bool:
-        workload = next((value for key, value in self._workloads.items() if name_of(key) == name), None)
-        return workload is not None and workload.admission is not None
+        job = self._simulation.runs.get(_key(name))
+        return job is not None and job.workload.admission is not None and job.workload.eviction is None
 
     def usage(self, flavor: values.FlavorName, resource: values.ResourceName) -> int:
         """What all jobs together have of a flavor."""
@@ -229,17 +183,12 @@ class SmallWorld:
 
         The engine says it in the reason why a huge job cannot be admitted.
         """
-        probe = values.WorkloadKey(f"{_NAMESPACE}/{_PROBE}")
         self.submit(_PROBE, queue, {pair.resource: _HUGE}, flavor=pair.flavor)
         self.story.pop()
-        capacity = 0
-        for decision in self._engine.handle(events.CycleDue(at_ns=self._next_second())):
-            is_of_probe = decision.workload == probe
-            if is_of_probe and isinstance(decision, decisions.Requeue | decisions.MarkInadmissible):
-                capacity = _capacity_in(decision.pending)
-        del self._workloads[probe]
-        self._engine.handle(events.WorkloadGone(key=probe))
-        return capacity
+        self.play(1)
+        self.withdraw(_PROBE)
+        reason = self.pending.pop(_PROBE, None)
+        return 0 if reason is None else _capacity_in(reason)
 
 
 def _capacity_in(reason: reasons.PendingReason) -> int:
@@ -249,6 +198,10 @@ def _capacity_in(reason: reasons.PendingReason) -> int:
 
 
 _TOLERATES_ALL = (values.Toleration(operator="Exists"),)
+
+
+def _key(name: str) -> values.WorkloadKey:
+    return values.WorkloadKey(f"{_NAMESPACE}/{name}")
 
 
 def name_of(key: values.WorkloadKey) -> str:

@@ -4,7 +4,8 @@ A record is its length, a checksum and its bytes. Every segment begins with a he
 the engine was empty then, with a checkpoint: the last event of every object. So a segment can be
 replayed without those before it. A record that a crash cut off ends its segment.
 
-A thread encodes and writes; the event loop only appends to a queue.
+A thread encodes and writes; the event loop only appends to a queue. The thread looks at the queue
+ten times a second at most: to wake it for every event would cost more than the event.
 """
 
 import asyncio
@@ -38,6 +39,7 @@ _FRAME = struct.Struct(">II")
 _LARGEST_RECORD = 16 << 20
 _PREFIX = "segment-"
 _BATCH = 1 << 16
+_PAUSE_SECONDS = 0.1
 
 ObjectKey = tuple[str, str]
 _Queued = tuple[events.EngineEvent, list[decisions.Decision] | None]
@@ -63,6 +65,7 @@ class RingWriter:
         self._written = 0
         self._limit = self._segment_bytes
         self._file = -1
+        self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine recording", daemon=True)
 
     def start(self) -> None:
@@ -77,6 +80,7 @@ class RingWriter:
     def close(self) -> None:
         """Write what is queued, and end. Nothing may be recorded afterwards."""
         self._queue.put(None)
+        self._is_closing.set()
         self._thread.join()
 
     def _run(self) -> None:
@@ -107,6 +111,8 @@ class RingWriter:
                 return
             if self._written > self._limit:
                 self._begin(is_start=False)
+            if self._queue.empty():
+                self._is_closing.wait(_PAUSE_SECONDS)
 
     def _frame(self, queued: _Queued) -> bytes:
         event, decided = queued

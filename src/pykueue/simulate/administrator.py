@@ -41,6 +41,7 @@ class RandomAdministrator:
             (1, self.delete_flavor),
             (1, self.delete_namespace),
             (1, self.change_priority_class),
+            (2, self.change_limits),
             (6, self.create_missing),
             (2, self.delete_node),
         ]
@@ -84,6 +85,8 @@ class RandomAdministrator:
                 await client.patch(resources.LOCAL_QUEUE, name, namespace, patch)
         for node in (await client.list(resources.NODE)).items:
             await self._set_ready(node, is_ready=True)
+        for limits in (await client.list(resources.LIMIT_RANGE)).items:
+            await client.delete(resources.LIMIT_RANGE, objects.name(limits), objects.namespace(limits))
 
     def _everything(self) -> Iterator[tuple[Resource, Object]]:
         profile = self._system.profile
@@ -169,6 +172,21 @@ class RandomAdministrator:
         patch = {"spec": {"stopPolicy": self._random.choice(("None", "None", "Hold", "HoldAndDrain"))}}
         name, namespace = self._random.choice(self.queues), self._random.choice(NAMESPACES)
         await self._system.client.patch(resources.LOCAL_QUEUE, name, namespace, patch)
+
+    async def change_limits(self) -> None:
+        """A LimitRange of a namespace comes, goes or changes: what it refuses may not start."""
+        namespace, client = self._random.choice(NAMESPACES), self._system.client
+        most = self._random.choice((None, "1", "2", "8"))
+        existing = (await client.list(resources.LIMIT_RANGE, namespace)).items
+        spec = {"limits": [{"type": "Container", "max": {"cpu": most}}]}
+        if most is None:
+            for limits in existing:
+                await client.delete(resources.LIMIT_RANGE, objects.name(limits), namespace)
+        elif existing:
+            await client.patch(resources.LIMIT_RANGE, "limits", namespace, {"spec": spec})
+        else:
+            limits = {"metadata": {"name": "limits", "namespace": namespace}, "spec": spec}
+            await client.create(resources.LIMIT_RANGE, limits, namespace)
 
     # Deletions
 

@@ -129,6 +129,8 @@ class Campaign:
             await system.restart_api_server(pause)
         elif disturbance == 1:
             await system.restart(system.cluster, pause)
+        elif self._random.random() < 0.5:
+            await system.restart_politely(system.replicas[disturbance - 2], pause)
         else:
             await system.restart(system.replicas[disturbance - 2], pause)
 

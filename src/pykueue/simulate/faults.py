@@ -2,7 +2,9 @@
 
 What it does is what a network and an API server may do: requests and answers take time, watches
 end or expire, a guarded write meets a conflict, a request fails before the server got it, or its
-answer is lost although it took effect. The events of one watch keep their order.
+answer is lost although it took effect. A write may also arrive seconds after its sender gave up,
+and a process may lose its connection for seconds: it hears nothing, and what it sent before may
+arrive when the connection is back. The events of one watch keep their order.
 """
 
 import asyncio
@@ -32,7 +34,10 @@ class FaultRates:
     very_slow: float = 0.01
     request_lost: float = 0.01
     answer_lost: float = 0.01
+    late: float = 0.01
+    outage: float = 0.001
     server_error: float = 0.01
+    too_many_requests: float = 0.003
     conflict: float = 0.01
     watch_dropped: float = 0.005
     watch_expired: float = 0.002
@@ -59,6 +64,10 @@ class Faults:
     def is_either(self) -> bool:
         return self._random.random() < 0.5
 
+    def seconds(self) -> float:
+        """How long something takes that takes long."""
+        return self._random.random() * LONGEST_DELAY
+
     async def delay(self) -> None:
         """Often nothing, sometimes some milliseconds, seldom seconds."""
         if self.is_calm:
@@ -66,7 +75,7 @@ class Faults:
         drawn = self._random.random()
         if drawn < self.rates.very_slow:
             self._trace.add("fault: very slow")
-            await asyncio.sleep(self._random.random() * LONGEST_DELAY)
+            await asyncio.sleep(self.seconds())
         elif drawn < self.rates.slow:
             await asyncio.sleep(self._random.random() ** 3 * 0.1)
 
@@ -89,11 +98,11 @@ class ApiConnection:
             raise ConnectionError("the API server does not run")
         return self.client
 
-    def send(self, request: "Request") -> asyncio.Task[Any]:
+    def send(self, request: "Request", after_seconds: float = 0.0) -> asyncio.Task[Any]:
         """Perform a request in the server's process: it goes on when the sender dies."""
         client = self.local()
         assert self.process is not None
-        task = self.process.spawn(_perform(request, client))
+        task = self.process.spawn(_perform(request, client, after_seconds))
         task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return task
 
@@ -101,7 +110,9 @@ class ApiConnection:
 Request = Callable[[LocalClient], Awaitable[Any]]
 
 
-async def _perform(request: Request, client: LocalClient) -> Any:
+async def _perform(request: Request, client: LocalClient, after_seconds: float) -> Any:
+    if after_seconds:
+        await asyncio.sleep(after_seconds)
     return await request(client)
 
 
@@ -116,6 +127,8 @@ class FaultyClient:
         self._connection = connection
         self._faults = faults
         self._is_remote = is_remote
+        self._outage_ends = 0.0
+        """When the connection of the process is back, by the loop's time."""
 
     # Reading
 
@@ -147,6 +160,7 @@ class FaultyClient:
         )
         async with contextlib.aclosing(events) as events:  # type: ignore[type-var]
             async for event in events:
+                await asyncio.sleep(self._outage_seconds())
                 await self._faults.delay()
                 if self._faults.happens("watch dropped", self._faults.rates.watch_dropped):
                     return
@@ -212,10 +226,28 @@ class FaultyClient:
             raise ApiError(
                 409, "Conflict", "the object has been modified; please apply your changes to the latest version"
             )
+        if self._is_remote:
+            await self._check_connection(request)
         answer = await self._send(request)
         if self._is_remote and self._faults.happens("answer lost", self._faults.rates.answer_lost):
             raise TimeoutError("no answer in time")
         return answer
+
+    async def _check_connection(self, write: Request) -> None:
+        """Raise TimeoutError if the sender has given up before the write arrives."""
+        outage = self._outage_seconds()
+        if self._faults.happens("late write", 0.5 if outage else self._faults.rates.late):
+            late = self._faults.seconds()
+            self._connection.send(write, outage + late + self._faults.seconds())
+            await asyncio.sleep(late)
+            raise TimeoutError("no answer in time")
+
+    def _outage_seconds(self) -> float:
+        """How long the connection is still lost; it may be lost from now on."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._outage_ends and self._is_remote and self._faults.happens("outage", self._faults.rates.outage):
+            self._outage_ends = now + self._faults.seconds()
+        return max(0.0, self._outage_ends - now)
 
     async def _request(self, request: Request) -> Any:
         await self._faults.delay()
@@ -223,8 +255,12 @@ class FaultyClient:
 
     async def _send(self, request: Request) -> Any:
         self._check_alive()
+        if self._outage_seconds():
+            raise ConnectionError("no route to host")
         if self._is_remote and self._faults.happens("request lost", self._faults.rates.request_lost):
             raise ConnectionError("connection reset")
+        if self._faults.happens("too many requests", self._faults.rates.too_many_requests):
+            raise ApiError(429, "TooManyRequests", "Too many requests, please try again later")
         if self._faults.happens("server error", self._faults.rates.server_error):
             raise ApiError(500, "InternalError", "Internal error occurred: drawn by the simulation")
         at_server = self._connection.send(request)

@@ -16,6 +16,7 @@ JOB_KINDS: tuple[Resource, ...] = (
     resources.RAY_JOB,
     resources.RAY_CLUSTER,
     PYTORCH_JOB,
+    resources.STATEFUL_SET,
     resources.POD,
 )
 PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
@@ -95,6 +96,22 @@ class RandomJobs:
         job = self._labelled(PYTORCH_JOB.api_version, "PyTorchJob", {"pytorchReplicaSpecs": replicas}, namespace)
         self._place([replica["template"] for replica in replicas.values()], job)
         return job
+
+    def stateful_set(self, namespace: str) -> Object:
+        """Its pods run until they are deleted: one that ends would be started again for ever."""
+        template = self.template(1)
+        template["metadata"]["annotations"] = {RUNTIME: "until-deleted"}
+        template["spec"]["restartPolicy"] = "Always"
+        spec: Object = {
+            "replicas": self._random.randint(1, 3),
+            "podManagementPolicy": self._random.choice(("OrderedReady", "Parallel")),
+            "template": template,
+        }
+        stateful_set = self._labelled("apps/v1", "StatefulSet", spec, namespace)
+        selected = {"app": stateful_set["metadata"]["name"]}
+        template["metadata"]["labels"], spec["selector"] = selected, {"matchLabels": selected}
+        self._place([template], stateful_set)
+        return stateful_set
 
     def pods(self, namespace: str) -> list[Object]:
         """One pod, or a group of pods."""

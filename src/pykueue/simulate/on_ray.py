@@ -16,16 +16,17 @@ def run_all(plan: SimulationPlan, variants: Sequence[Variant], address: str) -> 
         raise SourceError("Ray is not installed", file="--ray", remedy="`pip install pykueue[ray]`") from None
     try:
         ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         remedy = "Write --ray local, --ray auto, or --ray ray://HOST:10001."
         raise SourceError(f"no Ray cluster at {address}: {error}", file="--ray", remedy=remedy) from None
-    shared = ray.put(plan)
-
-    run_one = ray.remote(_run_one)
-    references = [run_one.remote(shared, variant) for variant in variants]
-    for reference in references:
-        yield ray.get(reference)
-    ray.shutdown()
+    try:
+        shared = ray.put(plan)
+        run_one = ray.remote(_run_one)
+        references = [run_one.remote(shared, variant) for variant in variants]
+        for reference in references:
+            yield ray.get(reference)
+    finally:
+        ray.shutdown()
 
 
 def _run_one(plan: SimulationPlan, variant: Variant) -> VariantResult:

@@ -19,7 +19,7 @@ from pykueue.simulate import what_if
 from pykueue.simulate.engine_driver.jobs import JobTable
 from pykueue.simulate.engine_driver.simulation import Simulation, SimulationOptions
 from pykueue.simulate.engine_driver.world import World
-from pykueue.simulate.report import figures
+from pykueue.simulate.report import figures, text
 from pykueue.simulate.report.figures import Figures
 from pykueue.simulate.report.outcomes import Outcomes
 from pykueue.simulate.what_if import Variant
@@ -51,11 +51,15 @@ class SimulationPlan:
     notes: Sequence[str] = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Result:
     figures: Figures
     outcomes: Outcomes
     cycles: int
+
+    def __repr__(self) -> str:
+        """The report that the command prints, for the last line of a notebook's cell."""
+        return "\n".join(text.lines(self.figures))
 
     def job_rows(self) -> list[Figures]:
         """One dictionary for each job, ready for `pandas.DataFrame`."""

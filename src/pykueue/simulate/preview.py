@@ -1,27 +1,31 @@
 """What a change of objects would do to a running cluster in the next hour.
 
 The cluster is forked twice, without and with the change, and both forks run for the same time. The
-difference is what the change does. Jobs whose end nobody knows run until the preview ends.
+difference is what the change does. Jobs run as long as the middle one of the finished jobs that
+are like them (`estimates.run_times`), or until their time limit; jobs whose end nobody knows run
+until the preview ends.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import conditions, objects
+from pykueue.api import objects
 from pykueue.api.scheme import Object
-from pykueue.api.times import SECOND_NS, to_ns
+from pykueue.api.times import SECOND_NS
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.simulate import what_if
 from pykueue.simulate.engine_driver.simulation import JobRun, Simulation
 from pykueue.simulate.engine_driver.world import World
+from pykueue.simulate.estimates import live
 from pykueue.simulate.report import text
 from pykueue.simulate.sources import manifests
 from pykueue.simulate.what_if import Variant
 from pykueue.translate import messages, outcomes
 
 HOUR_NS = 3600 * SECOND_NS
+_MIDDLE = 0.5
 _MOST_LINES = 20
 
 
@@ -31,6 +35,8 @@ class Preview:
 
     admitted: list[tuple[str, float]]
     evicted: list[tuple[str, float, str]]
+    moved: list[tuple[str, float, float]]
+    """Workloads that start anyway, but sooner or later: when with the change, and when without."""
     blocked: list[tuple[str, str]]
     """Workloads that would have started without the change, or are new, and why they wait."""
     horizon_seconds: float
@@ -42,22 +48,32 @@ class Preview:
             "evicted": [
                 {"workload": key, "afterSeconds": after, "reason": reason} for key, after, reason in self.evicted
             ],
+            "moved": [
+                {"workload": key, "afterSeconds": after, "insteadOfSeconds": before}
+                for key, after, before in self.moved
+            ],
             "blocked": [{"workload": key, "why": why} for key, why in self.blocked],
         }
 
     def lines(self) -> Iterator[str]:
         span = text.duration(self.horizon_seconds)
-        if not (self.admitted or self.evicted or self.blocked):
+        if not (self.admitted or self.evicted or self.moved or self.blocked):
             yield f"Nothing would change in the next {span}."
             return
         yield f"In the next {span} this change would"
         admitted = [f"  admit {key} after {text.duration(after)}" for key, after in self.admitted]
         evicted = [f"  evict {key} after {text.duration(after)} ({reason})" for key, after, reason in self.evicted]
+        moved = [f"  {_moved(*entry)}" for entry in self.moved]
         blocked = [f"  keep {key} waiting: {why}" for key, why in self.blocked]
-        for lines in (admitted, evicted, blocked):
+        for lines in (admitted, evicted, moved, blocked):
             yield from lines[:_MOST_LINES]
             if len(lines) > _MOST_LINES:
                 yield f"  ... and {len(lines) - _MOST_LINES} more like these"
+
+
+def _moved(key: str, after: float, before: float) -> str:
+    direction = "sooner" if after < before else "later"
+    return f"start {key} {text.duration(abs(after - before))} {direction}, after {text.duration(after)}"
 
 
 class _Steps:
@@ -119,12 +135,19 @@ def preview(
         for key, (at_ns, reason) in sorted(after.steps.eviction.items(), key=lambda item: (item[1], item[0]))
         if key not in before.steps.eviction
     ]
+    moved = [
+        (key, seconds(at_ns), seconds(before.steps.start_ns[key]))
+        for key, at_ns in sorted(after.steps.start_ns.items(), key=lambda item: (item[1], item[0]))
+        if abs(at_ns - before.steps.start_ns.get(key, at_ns)) > SECOND_NS
+    ]
     blocked = [
         (str(key), _why(after.simulation, key))
         for key in sorted(after.simulation.runs)
         if key not in after.steps.start_ns and (key in before.steps.start_ns or key not in before.simulation.runs)
     ]
-    return Preview(admitted=admitted, evicted=evicted, blocked=blocked, horizon_seconds=horizon_ns / SECOND_NS)
+    return Preview(
+        admitted=admitted, evicted=evicted, moved=moved, blocked=blocked, horizon_seconds=horizon_ns / SECOND_NS
+    )
 
 
 def _run(
@@ -138,17 +161,19 @@ def _run(
     world = World.from_objects(items, configuration, now_ns=now_ns)
     steps = _Steps()
     simulation = Simulation(world, observer=steps)
-    for obj in items:
-        if obj["kind"] == "Workload" and not predicates.is_finished(obj):
-            workload = world.engine.view.workload(values.WorkloadKey(predicates.key(obj)))
-            if workload is not None:
-                simulation.adopt(workload, run_ns=_left_ns(obj, now_ns))
+    workloads = [obj for obj in items if obj["kind"] == "Workload"]
+    learned = live.learn(workloads, now_ns)
+    for obj in workloads:
+        workload = world.engine.view.workload(values.WorkloadKey(predicates.key(obj)))
+        if workload is not None and not predicates.is_finished(obj):
+            simulation.adopt(workload, run_ns=live.remaining_time(obj, learned, now_ns).draw_ns(_MIDDLE))
     _drain(simulation)
     for document in jobs:
         job = document.object
         workload_object = manifests.workload_of(job, world.priority_classes, world, file=document.file)
         prototype = world.workload_value(workload_object)
-        simulation.submit(prototype, run_ns=None, name=f"{job['kind'].lower()}-{objects.name(job)}")
+        run_ns = live.remaining_time(workload_object, learned, now_ns).draw_ns(_MIDDLE)
+        simulation.submit(prototype, run_ns=run_ns, name=f"{job['kind'].lower()}-{objects.name(job)}")
     simulation.run(until_ns=now_ns + horizon_ns)
     return _Fork(simulation=simulation, steps=steps)
 
@@ -168,19 +193,15 @@ def _drain(simulation: Simulation) -> None:
             simulation.evict(job, "LocalQueueStopped")
 
 
-def _left_ns(workload: Object, now_ns: int) -> int | None:
-    """How long a Workload may still run: until its time limit, or nobody knows."""
-    limit = workload["spec"].get("maximumExecutionTimeSeconds")
-    if limit is None:
-        return None
-    admitted = conditions.find(workload, "Admitted")
-    if admitted is None or admitted["status"] != "True":
-        return int(limit) * SECOND_NS
-    return max(0, int(limit) * SECOND_NS - (now_ns - to_ns(admitted["lastTransitionTime"])))
-
-
 def _why(simulation: Simulation, key: str) -> str:
     job = simulation.runs[values.WorkloadKey(key)]
-    if job.pending is None:
-        return "jobs ahead of it take the quota"
-    return messages.pending(job.pending, outcomes.amount_text)
+    if job.pending is not None:
+        return messages.pending(job.pending, outcomes.amount_text)
+    view = simulation.engine.view
+    local_queue = view.local_queue(job.workload.local_queue)
+    queue = None if local_queue is None else view.cluster_queue(local_queue.cluster_queue)
+    if local_queue is not None and local_queue.stop_policy is not values.StopPolicy.NONE:
+        return f"LocalQueue {local_queue.key} is stopped"
+    if queue is not None and not queue.is_active:
+        return f"ClusterQueue {queue.value.name} is not active"
+    return "jobs ahead of it take the quota"

@@ -16,6 +16,7 @@ FRAMEWORKS = [
     "ray.io/rayjob",
     "kubeflow.org/pytorchjob",
     "pod",
+    "statefulset",
 ]
 HOSTNAME = "kubernetes.io/hostname"
 RACK = "example.com/rack"

@@ -62,6 +62,7 @@ class RestartingProcess:
         self._run = run
         self._system = system
         self._keeper: asyncio.Task[None] | None = None
+        self._main: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._keeper = asyncio.ensure_future(self._keep_running())
@@ -74,11 +75,21 @@ class RestartingProcess:
             self.process.kill()
             self.process = None
 
+    async def stop(self) -> None:
+        """The process ends as by SIGTERM: its components stop before it does."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        if self._main is not None:
+            self._main.cancel()
+            await asyncio.wait([self._main])
+        self.kill()
+
     async def _keep_running(self) -> None:
         while True:
             self.process = Process(self.name)
+            self._main = self.process.spawn(_awaited(self._run(self.process)))
             try:
-                await self.process.spawn(_awaited(self._run(self.process)))
+                await asyncio.shield(self._main)
             except (ApiError, OSError) as error:
                 self._system.trace.add(f"{self.name} ended", str(error))
             except Exception as error:  # noqa: BLE001 - whatever it is, the run reports it
@@ -129,6 +140,7 @@ class System:
         self.replicas = [RestartingProcess(f"controllers-{number}", self._run_controllers, self) for number in (1, 2)]
         self.cluster = RestartingProcess("cluster", self._run_cluster, self)
         self.check_controller = RestartingProcess("check controller", self._run_check_controller, self)
+        self._electors = 0
         self._check_answers = self.stream("check answers")
 
     def stream(self, name: str) -> random.Random:
@@ -193,12 +205,18 @@ class System:
         await asyncio.sleep(pause_seconds)
         component.start()
 
+    async def restart_politely(self, component: RestartingProcess, pause_seconds: float) -> None:
+        self.trace.add(f"polite restart: {component.name}")
+        await component.stop()
+        await asyncio.sleep(pause_seconds)
+        component.start()
+
     # What runs in the processes
 
     async def _run_controllers(self, process: Process) -> None:
         client = FaultyClient(process, self.connection, self.faults)
         namespace, name = LEASE
-        elector = LeaderElector(client, self.clock, namespace=namespace, name=name, identity=process.name)
+        elector = LeaderElector(client, self.clock, namespace=namespace, name=name, identity=self._identity(process))
 
         async def lead() -> None:
             self.trace.add("leads", process.name)
@@ -207,11 +225,17 @@ class System:
             try:
                 await controllers.run()
             finally:
+                elector.must_expire = controllers.scheduler.has_unanswered_writes
                 if self.leading.get(process.name) is controllers:
                     del self.leading[process.name]
 
         while True:
             await elector.run(lead)
+
+    def _identity(self, process: Process) -> str:
+        """A new one for each process, as in `pykueue controller`."""
+        self._electors += 1
+        return f"{process.name}_{self._electors}"
 
     async def _run_cluster(self, process: Process) -> None:
         client = FaultyClient(process, self.connection, self.faults, is_remote=False)

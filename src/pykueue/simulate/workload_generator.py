@@ -32,6 +32,8 @@ class RandomUser:
             (3, self.apply_ray_cluster),
             (6, self.apply_pytorch_job),
             (6, self.apply_pods),
+            (4, self.apply_stateful_set),
+            (2, self.scale_stateful_set),
             (20, self.delete_job),
             (3, self.delete_all_jobs),
             (5, self.delete_and_recreate),
@@ -40,6 +42,7 @@ class RandomUser:
             (5, self.toggle_active),
             (3, self.delete_workload),
             (3, self.change_priority),
+            (2, self.change_workload_priority),
             (2, self.change_queue),
             (2, self.delete_pod),
             *self.administrator.actions,
@@ -84,6 +87,14 @@ class RandomUser:
 
     async def apply_pods(self) -> None:
         await self._create(resources.POD, self._manifests.pods(self._namespace()))
+
+    async def apply_stateful_set(self) -> None:
+        await self._create(resources.STATEFUL_SET, [self._manifests.stateful_set(self._namespace())])
+
+    async def scale_stateful_set(self) -> None:
+        """To nothing and back, too: Kueue refuses other sizes while it has quota."""
+        replicas = self._random.choice((0, 1, 2))
+        await self._edit(resources.STATEFUL_SET, lambda _set: {"spec": {"replicas": replicas}})
 
     def _namespace(self) -> str:
         return TEAM if self._random.random() < 0.2 else NAMESPACES[0]
@@ -175,6 +186,11 @@ class RandomUser:
     async def change_priority(self) -> None:
         job_labels = {labels.PRIORITY_CLASS: self._random.choice(list(PRIORITIES))}
         await self._edit(resources.JOB, lambda _job: {"metadata": {"labels": job_labels}})
+
+    async def change_workload_priority(self) -> None:
+        """Of one Workload, whether it waits or runs, and not of its job."""
+        value = self._random.choice((1, 200, 2000))
+        await self._edit(resources.WORKLOAD, lambda _workload: {"spec": {"priority": value}})
 
     async def change_queue(self) -> None:
         job_labels = {labels.QUEUE_NAME: self._random.choice(self.administrator.queues)}

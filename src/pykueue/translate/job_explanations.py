@@ -52,7 +52,7 @@ class JobFacts:
     nodes: tuple[Object, ...] | None = None
     """None if the nodes cannot be read."""
     free: tuple[node_capacity.Amounts, ...] | None = None
-    """What is free on each node; None if that is not known, or more quota would not help."""
+    """What is free on each node; None if that is not known or does not matter."""
     warnings: tuple[str, ...] = ()
     """Warning events about the job, the newest first."""
     target_queue: str = ""
@@ -127,12 +127,23 @@ def _without_workload(facts: JobFacts) -> JobReport:
             return _not_queued(facts, f"{kind} {name} does not exist{_names(classes)}")
     if queue not in facts.existing.get("LocalQueue", (queue,)):
         return _not_queued(facts, _missing_local_queue(facts, queue))
+    if group := _incomplete_group(facts):
+        return _not_queued(facts, group)
     prebuilt = job_labels.get(labels.PREBUILT_WORKLOAD_NAME, "")
     if prebuilt:
         return _not_queued(
             facts, f"Workload {prebuilt}, which its label {labels.PREBUILT_WORKLOAD_NAME} names, does not exist"
         )
     return _not_queued(facts, facts.warnings[0] if facts.warnings else "its Workload does not exist yet")
+
+
+def _incomplete_group(facts: JobFacts) -> str:
+    """How many pods of its group a pod waits for; "" if it waits for none."""
+    name = objects.labels(facts.job or {}).get(labels.POD_GROUP_NAME, "")
+    total = objects.annotations(facts.job or {}).get(labels.POD_GROUP_TOTAL_COUNT, "")
+    if not name or not total.isdecimal() or len(facts.pods) >= int(total):
+        return ""
+    return f"its group {name} has {len(facts.pods)} of {total} pods"
 
 
 def _unqueued_state(job: Object) -> str:
@@ -347,12 +358,27 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
         summary = f"{facts.title} is running: {counted}{age}."
         return JobReport(state="running", summary=summary, lines=(headline,))
     lines = [f"Event: {warning}" for warning in facts.warnings[:3]]
+    replacing = conditions.find(facts.workload or {}, "WaitingForReplacementPods")
+    if conditions.has_status_true(replacing):
+        return _replacing(facts, headline, lines)
     if not facts.pods:
-        lines = [_without_pods(facts.job or {}), *lines]
+        lines = [_without_pods(facts.job or {}, facts.workload or {}), *lines]
     return JobReport(state="admitted", summary=headline, lines=(*never, *lines))
 
 
-def _without_pods(job: Object) -> str:
+def _replacing(facts: JobFacts, headline: str, lines: list[str]) -> JobReport:
+    """A group whose failed pods somebody has to create again."""
+    summary = f"{headline.removesuffix('.')}, but pods of its group ended: it waits for pods that replace them."
+    ended = _exit(facts.pods, has_failed=True)
+    pod = "" if ended is None else ended[0]
+    if ended is not None:
+        lines = [f"Exit code {ended[2].get('exitCode')} of container {ended[1]} in pod {pod}", *lines]
+    return JobReport(state="failing to start", summary=summary, lines=tuple(lines), output_pod=pod)
+
+
+def _without_pods(job: Object, workload: Object) -> str:
+    if cluster := objects.status(workload).get("clusterName"):
+        return f"Its pods are in MultiKueueCluster {cluster}."
     manager = objects.spec(job).get("managedBy", "")
     if manager in ("", "kubernetes.io/job-controller"):
         return "It has no pods yet."
@@ -360,7 +386,7 @@ def _without_pods(job: Object) -> str:
 
 
 def _unschedulable(facts: JobFacts) -> Iterator[str]:
-    waiting = [pod for pod in facts.pods if _is_without_node(pod)]
+    waiting = [pod for pod in facts.pods if is_without_node(pod)]
     if not waiting:
         return
     scheduled = conditions.find(waiting[0], "PodScheduled") or {}
@@ -371,17 +397,22 @@ def _unschedulable(facts: JobFacts) -> Iterator[str]:
         return
     yield f"{len(waiting)} of {len(facts.pods)} pods cannot be scheduled: {message}"
     requests = nodes.pod_requests(objects.spec(waiting[0]))
-    for node in (facts.nodes or ())[:_MAX_NODES]:
-        lacking = [
-            f"{name} {amounts.to_text(name, node_capacity.allocatable(node).get(name, 0))} of {amounts.to_text(name, amount)}"
-            for name, amount in requests.items()
-            if amount > node_capacity.allocatable(node).get(name, 0)
-        ]
-        if lacking:
-            yield f"  node {objects.name(node)} is too small: it has {', '.join(lacking)}"
+    for number, node in enumerate((facts.nodes or ())[:_MAX_NODES]):
+        if lacking := _lacking(requests, node_capacity.allocatable(node)):
+            yield f"  node {objects.name(node)} is too small: it has {lacking}"
+        elif facts.free and (lacking := _lacking(requests, facts.free[number])):
+            yield f"  node {objects.name(node)} is in use: it has {lacking} left"
 
 
-def _is_without_node(pod: Object) -> bool:
+def _lacking(requests: Mapping[values.ResourceName, int], offered: node_capacity.Amounts) -> str:
+    return ", ".join(
+        f"{name} {amounts.to_text(name, offered.get(name, 0))} of {amounts.to_text(name, amount)}"
+        for name, amount in requests.items()
+        if amount > offered.get(name, 0)
+    )
+
+
+def is_without_node(pod: Object) -> bool:
     spec = objects.spec(pod)
     is_pending = objects.status(pod).get("phase", "Pending") == "Pending"
     return is_pending and not spec.get("nodeName") and not spec.get("schedulingGates")

@@ -9,186 +9,6 @@ SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanume
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 REFUSED = [
-    # volumes
-    ("{volumes: [{name: ../../.., emptyDir: {}}]}", f'PATH.volumes[0].name: Invalid value: "../../..": {LABEL}'),
-    ("{volumes: [{name: a/b, emptyDir: {}}]}", "PATH.volumes[0].name: Invalid value"),
-    ("{volumes: [{name: '..', emptyDir: {}}]}", "PATH.volumes[0].name: Invalid value"),
-    ('{volumes: [{name: "a\\0b", emptyDir: {}}]}', "PATH.volumes[0].name: Invalid value"),
-    ("{volumes: [{name: A, emptyDir: {}}]}", "PATH.volumes[0].name: Invalid value"),
-    ("{volumes: [{emptyDir: {}}]}", "PATH.volumes[0].name: Required value"),
-    (f"{{volumes: [{{name: {'a' * 64}, emptyDir: {{}}}}]}}", "must be no more than 63 characters"),
-    (
-        "{volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}",
-        'PATH.volumes[1].name: Duplicate value: "a"',
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {}, hostPath: {path: /x}}]}",
-        "PATH.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type",
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {sizeLimit: '-1'}}]}",
-        "PATH.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity",
-    ),
-    ("{volumes: [{name: a, hostPath: {}}]}", "PATH.volumes[0].hostPath.path: Required value"),
-    (
-        "{volumes: [{name: a, hostPath: {path: /a/../b}}]}",
-        "PATH.volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'",
-    ),
-    (
-        "{volumes: [{name: a, hostPath: {path: /a, type: Folder}}]}",
-        'PATH.volumes[0].hostPath.type: Unsupported value: "Folder": supported values: "", "BlockDevice"',
-    ),
-    ("{volumes: [{name: a, secret: {}}]}", "PATH.volumes[0].secret.secretName: Required value"),
-    ("{volumes: [{name: a, configMap: {}}]}", "PATH.volumes[0].configMap.name: Required value"),
-    ("{volumes: [{name: a, persistentVolumeClaim: {}}]}", "persistentVolumeClaim.claimName: Required value"),
-    (
-        "{volumes: [{name: a, secret: {secretName: s, defaultMode: 512}}]}",
-        f"PATH.volumes[0].secret.defaultMode: Invalid value: 512: {MODE}",
-    ),
-    (
-        "{volumes: [{name: a, configMap: {name: c, defaultMode: -1}}]}",
-        f"PATH.volumes[0].configMap.defaultMode: Invalid value: -1: {MODE}",
-    ),
-    (
-        "{volumes: [{name: a, configMap: {name: c, items: [{key: k, path: ../up}]}}]}",
-        "PATH.volumes[0].configMap.items[0].path: Invalid value: \"../up\": must not contain '..'",
-    ),
-    (
-        "{volumes: [{name: a, configMap: {name: c, items: [{key: k, path: /etc/passwd}]}}]}",
-        'PATH.volumes[0].configMap.items[0].path: Invalid value: "/etc/passwd": must be a relative path',
-    ),
-    (
-        "{volumes: [{name: a, configMap: {name: c, items: [{key: k, path: ..data}]}}]}",
-        "PATH.volumes[0].configMap.items[0].path: Invalid value: \"..data\": must not start with '..'",
-    ),
-    (
-        "{volumes: [{name: a, secret: {secretName: c, items: [{key: k, path: a/../../b}]}}]}",
-        "PATH.volumes[0].secret.items[0].path: Invalid value",
-    ),
-    (
-        "{volumes: [{name: a, secret: {secretName: c, items: [{path: b}]}}]}",
-        "PATH.volumes[0].secret.items[0].key: Required value",
-    ),
-    (
-        "{volumes: [{name: a, secret: {secretName: c, items: [{key: k, path: b, mode: 4096}]}}]}",
-        f"PATH.volumes[0].secret.items[0].mode: Invalid value: 4096: {MODE}",
-    ),
-    (
-        "{volumes: [{name: a, downwardAPI: {items: [{path: ../x, fieldRef: {fieldPath: metadata.name}}]}}]}",
-        "PATH.volumes[0].downwardAPI.path: Invalid value: \"../x\": must not contain '..'",
-    ),
-    (
-        "{volumes: [{name: a, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: spec.nodeName}}]}}]}",
-        (
-            'PATH.volumes[0].downwardAPI.fieldRef.fieldPath: Unsupported value: "spec.nodeName": supported values: '
-            '"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"'
-        ),
-    ),
-    (
-        "{volumes: [{name: a, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: spec.secrets}}]}}]}",
-        "error converting fieldPath: field label not supported: spec.secrets",
-    ),
-    (
-        "{volumes: [{name: a, downwardAPI: {items: [{path: x}]}}]}",
-        "PATH.volumes[0].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
-    ),
-    (
-        "{volumes: [{name: a, downwardAPI: {items: [{path: x, resourceFieldRef: {resource: limits.cpu}}]}}]}",
-        "PATH.volumes[0].downwardAPI.resourceFieldRef.containerName: Required value",
-    ),
-    (
-        "{volumes: [{name: a, projected: {sources: [{secret: {name: s, items: [{key: k, path: /x}]}}]}}]}",
-        'PATH.volumes[0].projected.sources[0].secret.items[0].path: Invalid value: "/x": must be a relative path',
-    ),
-    (
-        (
-            "{volumes: [{name: a, projected: {sources: [{configMap: {name: s, items: [{key: k, path: x}]}}, "
-            "{secret: {name: t, items: [{key: k, path: x}]}}]}}]}"
-        ),
-        'PATH.volumes[0].projected: Invalid value: "t": conflicting duplicate paths',
-    ),
-    (
-        "{volumes: [{name: a, projected: {sources: [{configMap: {name: s}, secret: {name: t}}]}}]}",
-        "PATH.volumes[0].projected.sources[0]: Forbidden: may not specify more than 1 volume type per source",
-    ),
-    (
-        "{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: ../t}}]}}]}",
-        "PATH.volumes[0].projected.path: Invalid value: \"../t\": must not contain '..'",
-    ),
-    (
-        "{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 599}}]}}]}",
-        "expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes",
-    ),
-    (
-        (
-            "{volumes: [{name: a, projected: {sources: [{downwardAPI: {items: "
-            "[{path: ../x, fieldRef: {fieldPath: metadata.name}}]}}]}}]}"
-        ),
-        "PATH.volumes[0].projected.sources[0].downwardAPI.path: Invalid value",
-    ),
-    (
-        "{volumes: [{name: a, projected: {sources: [{clusterTrustBundle: {name: b, path: ../x}}]}}]}",
-        "clusterTrustBundle.path: Invalid value",
-    ),
-    ("{volumes: [{name: a, gitRepo: {repository: r, directory: ../x}}]}", "gitRepo.directory: Invalid value"),
-    ("{volumes: [{name: a, nfs: {server: s, path: x}}]}", 'nfs.path: Invalid value: "x": must be an absolute path'),
-    ("{volumes: [{name: a, csi: {driver: ''}}]}", "PATH.volumes[0].csi.driver: Required value"),
-    # mounts and devices
-    (
-        "{container: {volumeMounts: [{name: none, mountPath: /x}]}}",
-        'PATH.containers[0].volumeMounts[0].name: Not found: "none"',
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: [{name: a}]}}",
-        "PATH.containers[0].volumeMounts[0].mountPath: Required value",
-    ),
-    (
-        (
-            "{volumes: [{name: a, emptyDir: {}}], container: "
-            "{volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /x}]}}"
-        ),
-        'PATH.containers[0].volumeMounts[1].mountPath: Invalid value: "/x": must be unique',
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: [{name: a, mountPath: /x, subPath: /etc}]}}",
-        'PATH.containers[0].volumeMounts.subPath: Invalid value: "/etc": must be a relative path',
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: [{name: a, mountPath: /x, subPath: a/../..}]}}",
-        "PATH.containers[0].volumeMounts.subPath: Invalid value: \"a/../..\": must not contain '..'",
-    ),
-    (
-        (
-            "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-            "[{name: a, mountPath: /x, subPathExpr: ../$(A)}]}}"
-        ),
-        "PATH.containers[0].volumeMounts.subPathExpr: Invalid value: \"../$(A)\": must not contain '..'",
-    ),
-    (
-        (
-            "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-            "[{name: a, mountPath: /x, subPath: a, subPathExpr: b}]}}"
-        ),
-        'volumeMounts[0].subPathExpr: Invalid value: "b": subPathExpr and subPath are mutually exclusive',
-    ),
-    (
-        (
-            "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-            "[{name: a, mountPath: /x, mountPropagation: Bidirectional}]}}"
-        ),
-        "Forbidden: Bidirectional mount propagation is available only to privileged containers",
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeDevices: [{name: a, devicePath: /dev/x}]}}",
-        "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
-    ),
-    (
-        (
-            "{volumes: [{name: a, persistentVolumeClaim: {claimName: c}}], container: "
-            "{volumeDevices: [{name: a, devicePath: /dev/../x}]}}"
-        ),
-        "can not contain backsteps ('..')",
-    ),
     # containers
     ("{container: {name: ../x}}", f'PATH.containers[0].name: Invalid value: "../x": {LABEL}'),
     ("{container: {name: ''}}", "PATH.containers[0].name: Required value"),
@@ -359,6 +179,24 @@ REFUSED = [
         ),
         "exists in both matchLabelKeys and mismatchLabelKeys",
     ),
+    (
+        (
+            "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, "
+            "labelSelector: {matchLabels: {x: y}, matchExpressions: [{key: x, operator: Exists}]}, matchLabelKeys: [x]}]}}}"
+        ),
+        (
+            "PATH.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0][0]: "
+            'Invalid value: "x": exists in both matchLabelKeys and labelSelector'
+        ),
+    ),
+    (
+        (
+            "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, "
+            "labelSelector: {matchExpressions: [{key: x, operator: Exists}, {key: x, operator: Exists}]}, "
+            "matchLabelKeys: [w, x]}]}"
+        ),
+        'PATH.topologySpreadConstraints[0][1]: Invalid value: "x": exists in both matchLabelKeys and labelSelector',
+    ),
     ("{tolerations: [{key: a, operator: Lt, value: '3'}]}", 'PATH.tolerations[0].operator: Unsupported value: "Lt"'),
     # the rest
     ("{securityContext: {supplementalGroupsPolicy: Some}}", "supplementalGroupsPolicy: Unsupported value"),
@@ -371,11 +209,24 @@ REFUSED = [
     ("{dnsPolicy: Mine}", 'PATH.dnsPolicy: Unsupported value: "Mine"'),
     ("{dnsPolicy: None}", "PATH.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"),
     ("{activeDeadlineSeconds: 0}", "PATH.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647"),
-    ("{hostname: a.b}", f'PATH.hostname: Invalid value: "a.b": {LABEL}'),
+    ("{hostname: a.b}", 'PATH.hostname: Invalid value: "a.b": must not contain dots'),
+    ("{hostname: a..b}", f'PATH.hostname: Invalid value: "a..b": {LABEL}'),
     ("{subdomain: ../x}", "PATH.subdomain: Invalid value"),
     ("{nodeName: ../x}", f'PATH.nodeName: Invalid value: "../x": {SUBDOMAIN}'),
     ("{serviceAccountName: ../x}", "PATH.serviceAccountName: Invalid value"),
     ("{hostAliases: [{ip: nowhere}]}", "PATH.hostAliases[0].ip: Invalid value"),
+    ("{hostAliases: [{ip: 10.0..1}]}", 'PATH.hostAliases[0].ip: Invalid value: "10.0..1": must be a valid IP address'),
+    ("{hostAliases: [{ip: 'fe80::1%eth0'}]}", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+    (
+        "{hostAliases: [{ip: 010.0.0.1}]}",
+        'PATH.hostAliases[0].ip: Invalid value: "010.0.0.1": must not have leading 0s',
+    ),
+    ("{hostAliases: [{ip: '::ffff:10.0.00.1'}]}", 'Invalid value: "::ffff:10.0.00.1": must not have leading 0s'),
+    ("{hostAliases: [{ip: '::ffff:10.0.0.1'}]}", "must not be an IPv4-mapped IPv6 address"),
+    (
+        "{dnsConfig: {nameservers: [10.0.0.01]}}",
+        'PATH.dnsConfig.nameservers[0]: Invalid value: "10.0.0.01": must not have leading 0s',
+    ),
     ("{hostAliases: [{ip: 10.0.0.1, hostnames: [a/b]}]}", "PATH.hostAliases[0].hostnames[0]: Invalid value"),
     ("{os: {name: beos}}", 'PATH.os: Unsupported value: "beos"'),
     ("{resourceClaims: [{name: a}]}", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
@@ -385,6 +236,30 @@ REFUSED = [
         "seccompProfile.localhostProfile: Invalid value: \"../x\": must not contain '..'",
     ),
     (
+        "{securityContext: {seccompProfile: {type: Localhost}}}",
+        "PATH.securityContext.seccompProfile.localhostProfile: Required value: must be set when seccomp type is",
+    ),
+    (
+        "{securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' a'}}}",
+        'appArmorProfile.localhostProfile: Invalid value: " a": must not be padded with whitespace',
+    ),
+    (
+        "{container: {securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ''}}}}",
+        "appArmorProfile.localhostProfile: Required value: must be set when AppArmor type is Localhost",
+    ),
+    (
+        f"{{securityContext: {{appArmorProfile: {{type: Localhost, localhostProfile: {'a' * 4096}}}}}}}",
+        "appArmorProfile.localhostProfile: Too long: may not be more than 4095 bytes",
+    ),
+    (
+        "{securityContext: {appArmorProfile: {type: RuntimeDefault, localhostProfile: a}}}",
+        'appArmorProfile.localhostProfile: Invalid value: "a": can only be set when AppArmor type is Localhost',
+    ),
+    (
+        "{os: {name: windows}, resources: {requests: {cpu: '1'}}}",
+        "PATH.resources: Forbidden: may not be set for a windows pod",
+    ),
+    (
         "{container: {securityContext: {allowPrivilegeEscalation: false, privileged: true}}}",
         "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
     ),
@@ -392,25 +267,6 @@ REFUSED = [
 
 ACCEPTED = [
     "{}",
-    "{volumes: [{name: a}]}",
-    "{volumes: [{name: a, hostPath: {path: /a, type: Directory}}]}",
-    "{volumes: [{name: a, configMap: {name: c, items: [{key: k, path: a/b/c.txt, mode: 511}]}}]}",
-    "{volumes: [{name: a, configMap: {name: c, items: [{key: k, path: a..b}]}}]}",
-    "{volumes: [{name: a, secret: {secretName: s, defaultMode: 0}}]}",
-    "{volumes: [{name: a, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: metadata.labels}}]}}]}",
-    (
-        "{volumes: [{name: a, downwardAPI: {items: "
-        "[{path: x, resourceFieldRef: {containerName: c, resource: limits.cpu, divisor: 1m}}]}}]}"
-    ),
-    "{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}, {configMap: {name: c}}]}}]}",
-    (
-        "{volumes: [{name: a, persistentVolumeClaim: {claimName: c}}], container: "
-        "{volumeDevices: [{name: a, devicePath: /dev/x}]}}"
-    ),
-    (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-        "[{name: a, mountPath: /x, subPath: a/b}, {name: a, mountPath: /y, subPathExpr: $(A)/b}]}}"
-    ),
     "{container: {env: [{name: A.b-c, value: x}, {name: a b, value: y}]}}",
     "{container: {env: [{name: a, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a']\"}}}]}}",
     "{container: {ports: [{containerPort: 80, name: http}, {containerPort: 80, protocol: UDP}]}}",
@@ -431,5 +287,12 @@ ACCEPTED = [
     "{hostNetwork: true, container: {ports: [{containerPort: 80, hostPort: 80}]}}",
     "{hostAliases: [{ip: '::1', hostnames: [a.b]}], hostname: h, subdomain: s}",
     "{securityContext: {runAsUser: 65534, fsGroup: 2000, seccompProfile: {type: RuntimeDefault}}}",
+    "{securityContext: {seccompProfile: {type: Localhost, localhostProfile: ''}}}",
+    f"{{securityContext: {{appArmorProfile: {{type: Localhost, localhostProfile: {'a' * 4095}}}}}}}",
+    (
+        "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, "
+        "labelSelector: {matchLabels: {x: y}}, matchLabelKeys: [x], mismatchLabelKeys: [z]}]}}}"
+    ),
+    "{dnsConfig: {nameservers: ['2001:DB8:0:0::01', 10.0.0.100]}}",
 ]
 """Specs that Kubernetes accepts in pods and in templates."""

@@ -8,6 +8,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.cluster.runtimes.test_process import log_of, request, shell
 
@@ -153,6 +154,34 @@ async def test_a_container_that_exceeds_its_memory_is_killed(real, tmp_path, scr
     runtime = ProcessRuntime(tmp_path, ContainerLimits(interval_seconds=0.05), cgroups=real)
     container = await runtime.start(limited(script, memory="50Mi"))
     assert await ended(container) == process.OUT_OF_MEMORY
+
+
+def ephemeral(container_request, script, **fields):
+    """An ephemeral container in the pod of another request."""
+    container = {"name": "debugger", **fields}
+    spec = {**container_request.pod["spec"], "ephemeralContainers": [container]}
+    return msgspec.structs.replace(
+        container_request,
+        pod={**container_request.pod, "spec": spec},
+        container=container,
+        command=(sys.executable, "-c", script),
+    )
+
+
+@pytest.mark.parametrize("fields", [{}, {"targetContainerName": "main"}], ids=["alone", "with a target"])
+async def test_an_ephemeral_container_has_the_limits_of_its_pod(real, tmp_path, fields):
+    runtime = ProcessRuntime(tmp_path, ContainerLimits(interval_seconds=0.05), cgroups=real)
+    main = limited("import time; time.sleep(60)", memory="50Mi", cpu="200m")
+    container = await runtime.start(main)
+    debugger = await runtime.start(ephemeral(main, ALLOCATE, **fields))
+    assert (await ended(debugger)).code == 137
+    busy = "import time; end = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+    if not fields:  # the kernel has killed the target, too, or one of both
+        again = msgspec.structs.replace(ephemeral(main, busy, **fields), attempt=1)
+        assert (await ended(await runtime.start(again))).code == 0
+        assert float(runtime.log(again.pod, "debugger", 1).read_text()) < 0.5
+    await container.stop(0)
+    await ended(container)
 
 
 BUSY = "import time; end = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint(time.process_time())"

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -54,6 +55,9 @@ def test_a_job_that_can_never_start_is_noted_when_it_is_submitted(queue):
         "Note: It can never start as things are: it asks for 64 cpu, ClusterQueue shared may have 1"
     )
     assert large.endswith("`pykueue explain job large` says more.\n")
+    # The scheduler tries no second job that is equal to one that does not fit.
+    assert "Note: It can never start" in queue.stderr("submit", "--name", "equal", "--cpu", "64", "--", "true")
+    assert queue.stderr("submit", "--name", "waits-too", "--", "true") == ""
     assert "it asks for nvidia.com/gpu" in queue.stderr("submit", "--name", "gpu", "--gpu", "1", "--", "true")
     text = queue.run("explain", "job", "gpu")
     assert "Ahead of it: default/job-waits-" in text
@@ -125,6 +129,23 @@ def test_down_lets_processes_save(queue, tmp_path):
     until(tmp_path / "ready")
     queue.run("down", "--data-dir", str(queue.directory))
     assert (tmp_path / "checkpoint").exists()
+
+
+def test_the_output_of_all_pods_is_followed_at_the_same_time(queue, tmp_path):
+    script = f"""echo hello from $JOB_COMPLETION_INDEX
+while ! test -e {tmp_path}/go; do sleep 0.05; done"""
+    count = ("--parallelism", "2", "--completions", "2", "--cpu", "100m")
+    queue.run("submit", "--name", "two", *count, "--", "sh", "-c", script)
+    with queue.following("logs", "-f", "two") as logs:
+        deadline = threading.Timer(30, (tmp_path / "go").touch)  # ends the test if a pod is missing
+        deadline.start()
+        lines = [logs.stdout.readline() for _ in range(4)]
+        are_both_running = not (tmp_path / "go").exists()
+        deadline.cancel()
+        (tmp_path / "go").touch()
+        logs.communicate(timeout=60)
+    assert are_both_running
+    assert {line for line in lines if not line.startswith("==> two-")} == {"hello from 0\n", "hello from 1\n"}
 
 
 def test_waiting_may_time_out(queue):

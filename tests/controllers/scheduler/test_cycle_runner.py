@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 from tests.engine import builders as b
+from tests.simulate.test_agrees_with_live import CASES, world_of
 
 from pykueue.controllers.scheduler import cycle_runner
 from pykueue.controllers.scheduler.cycle_runner import CycleRunner
@@ -115,3 +116,19 @@ async def test_a_clock_that_is_set_back_ends_the_turn():
     runner.clock.now = 10**15
     runner.runner._turn_started_ns = 2 * 10**15
     assert runner.runner._is_turn_over()
+
+
+async def test_a_scan_of_flavors_that_ends_in_equal_decisions_goes_on():
+    """The head is short of as much in one flavor as in the next; behind it a workload fits."""
+    case = next(case for case in CASES if case["id"] == "5-multi-podset/0154")
+    world, admitted = world_of(case), []
+    runner = CycleRunner(
+        world.engine,
+        world.clock,
+        deliver=world.engine.handle,
+        apply=lambda decision: admitted.extend([decision.workload] if isinstance(decision, decisions.Admit) else []),
+        measure=lambda _decided, _seconds: None,
+        notify=lambda _name: None,
+    )
+    await runner.run()
+    assert admitted == ["ns/wl01", "ns/wl03"]

@@ -1,5 +1,7 @@
 """Concurrent admission: a job is tried with all flavors at a time, and moves to a better one."""
 
+import time
+
 import pytest
 from tests.controllers.system.cluster import (
     CONFIGURATION,
@@ -12,7 +14,9 @@ from tests.controllers.system.cluster import (
 )
 
 from pykueue.api import conditions, objects, resources
-from pykueue.translate import variants
+from pykueue.controllers.scheduler import job_facts
+from pykueue.controllers.scheduler.job_facts import JobReference
+from pykueue.translate import job_explanations, variants
 
 GATES = {**CONFIGURATION, "featureGates": {"ConcurrentAdmission": True}}
 
@@ -107,6 +111,17 @@ async def test_a_job_moves_to_a_better_flavor_when_quota_comes(cluster):
     members = await variants_of(cluster, "train")
     evictions = members["spot"]["status"]["schedulingStats"]["evictions"]
     assert ("FlavorMigration", 1) in [(eviction["reason"], eviction["count"]) for eviction in evictions]
+
+
+async def test_an_explanation_is_that_of_the_variant_with_quota(cluster):
+    await make_queue(cluster, {"on-demand": "0", "spot": "5"})
+    await cluster.create(PYTORCH_JOBS, pytorch_job("train", cpu="2"), "default")
+    await cluster.until(is_running_on, cluster, "train", "spot")
+    view, job = cluster.controllers.scheduler.engine.view, JobReference(namespace="default", name="train")
+    facts = await job_facts.read(cluster.client, view, job, now_ns=time.time_ns())
+    report = job_explanations.report(facts)
+    assert report.state == "admitted"
+    assert report.summary.endswith("is admitted in ClusterQueue cq on spot.")
 
 
 async def test_a_job_stays_where_it_was_admitted_first(cluster):

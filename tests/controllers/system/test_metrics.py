@@ -168,6 +168,17 @@ async def test_local_queues_are_measured_only_where_they_are_chosen():
         assert scrape("local_queue_pending_workloads", name="cq") is None
 
 
+async def test_metrics_are_left_out_without_their_gate():
+    gates = dict.fromkeys(("MetricForWorkloadCreationLatency", "MetricsForCohorts", "LocalQueueMetrics"), False)
+    async with running_cluster(configuration=CONFIGURATION | {"featureGates": gates}) as cluster:
+        await with_three_waiting(cluster)
+        scrape = Scrape(cluster)
+        assert scrape("pending_workloads", cluster_queue="cq", status="inadmissible") == 3
+        assert scrape("workload_creation_latency_seconds_count", job_kind="PyTorchJob") is None
+        assert scrape("cohort_subtree_quota", cohort="company") is None
+        assert scrape("local_queue_pending_workloads", name="cq") is None
+
+
 async def test_a_cohort_that_is_created_again_counts_from_zero(cluster):
     await cluster.create(resources.COHORT, kueue("Cohort", "team"))
     await cluster.make_queue(cpu="1", cohortName="team")

@@ -1,10 +1,15 @@
 """Pods and pod groups on the API in memory."""
 
+import time
+
 import pytest
 from tests.controllers.system.cluster import priority_class, running_cluster, status_of
 from tests.controllers.system.test_requeue import workload
 
 from pykueue.api import resources
+from pykueue.controllers.scheduler import job_facts
+from pykueue.controllers.scheduler.job_facts import JobReference
+from pykueue.translate import job_explanations
 
 PODS = {"integrations": {"frameworks": ["pod"]}}
 PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
@@ -63,6 +68,17 @@ async def test_a_group_is_named_by_its_label_alone_without_the_gate():
         annotations = {"kueue.x-k8s.io/pod-group-name": "g"}
         await cluster.create(resources.POD, pod("p", annotations=annotations), "default")
         assert await cluster.until(cluster.workload_of, "p", "Pod")
+
+
+async def test_a_group_without_a_workload_is_explained_by_its_name():
+    async with running_cluster(PODS) as cluster:
+        await cluster.make_queue()
+        labels, count = {"kueue.x-k8s.io/pod-group-name": "g"}, {"kueue.x-k8s.io/pod-group-total-count": "2"}
+        await cluster.create(resources.POD, pod("p", labels=labels, annotations=count), "default")
+        view, reference = cluster.controllers.scheduler.engine.view, JobReference(namespace="default", name="g")
+        facts = await job_facts.read(cluster.client, view, reference, now_ns=time.time_ns())
+        summary = job_explanations.report(facts).summary
+        assert summary == "Pod default/p is in no queue: its group g has 1 of 2 pods."
 
 
 async def requeued_after_preemption(configuration):

@@ -1,5 +1,7 @@
 """The ways past quota that Kueue's release notes name: none of them works here."""
 
+import dataclasses
+
 import pytest
 from tests.controllers.system.cluster import JOBS, job, kueue
 from tests.translate.test_devices import RULES, Inventory, device_class, exactly
@@ -68,6 +70,19 @@ def test_a_negative_extended_resource_offsets_no_devices():
     obj["spec"]["podSets"][0]["template"]["spec"]["resourceClaims"] = [{"name": "x", "resourceClaimTemplateName": "t"}]
     counted = devices.count(obj, RULES, inventory)
     assert isinstance(counted, devices.DeviceFault) or counted.added["main"]["gpu"] == 2
+
+
+def test_two_extended_resources_of_one_quota_resource_are_both_counted():
+    classes = [
+        device_class(extendedResourceName="example.com/a"),
+        device_class("large.example.com", extendedResourceName="example.com/b"),
+    ]
+    rules = dataclasses.replace(RULES, resource_of={"gpu.example.com": "gpu", "large.example.com": "gpu"})
+    obj = claiming(resources={"requests": {"example.com/a": "2"}})
+    containers = obj["spec"]["podSets"][0]["template"]["spec"]["containers"]
+    containers.append({"name": "d", "resources": {"requests": {"example.com/b": "3"}}})
+    counted = devices.count(obj, rules, Inventory(classes=classes))
+    assert counted.added["main"]["gpu"] == 5
 
 
 @pytest.mark.parametrize("queue", [None, "other"], ids=["removed", "changed"])

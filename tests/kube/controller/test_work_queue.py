@@ -53,3 +53,19 @@ async def test_a_change_brings_a_key_forward_that_waits_for_long():
     queue.add_unless_due("key", 1)
     assert await asyncio.wait_for(reconciled.get(), 5) == "key"
     running.cancel()
+
+
+async def test_a_change_during_a_reconcile_is_not_postponed_by_its_requeue():
+    queue, reconciled = WorkQueue("test", WallClock()), asyncio.Queue()
+
+    async def reconcile(key):
+        if reconciled.empty():
+            queue.add_unless_due(key, SECOND_NS // 10)
+        reconciled.put_nowait(key)
+        return 3600 * SECOND_NS
+
+    queue.add("key")
+    running = asyncio.create_task(queue.run(reconcile))
+    for _ in range(2):
+        assert await asyncio.wait_for(reconciled.get(), 5) == "key"
+    running.cancel()

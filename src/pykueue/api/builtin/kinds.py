@@ -327,6 +327,16 @@ def _others() -> list[Kind]:
             Column(name="Weight", json_path=".spec.weight", type="integer", priority=1),
             namespaced=False,
         ),
+        _framework(
+            "karpenter.sh/v1",
+            "NodeClaim",
+            Column(name="Type", json_path=".metadata.labels.node\\.kubernetes\\.io/instance-type"),
+            Column(name="Capacity", json_path=".metadata.labels.karpenter\\.sh/capacity-type"),
+            Column(name="Node", json_path=".status.nodeName"),
+            Column(name="Ready", json_path=".status.conditions[?(@.type=='Ready')].status"),
+            _AGE,
+            namespaced=False,
+        ),
     ]
 
 

@@ -31,6 +31,7 @@ _SETTINGS = FieldEffect(read_by=("controllers.settings",))
 _POLICY = FieldEffect(read_by=("translate.policy",))
 _ELECTION = FieldEffect(read_by=("app.controller",), is_of_controller=True)
 _ENDPOINTS = FieldEffect(read_by=("app.controller",), is_of_controller=True)
+_HEALTH = FieldEffect(read_by=("app.controller", "app.components"))
 _WEBHOOKS = FieldEffect(read_by=("webhooks.service",), is_of_controller=True)
 _TLS = FieldEffect(read_by=("webhooks.service", "webhooks.serving_certificate"), is_of_controller=True)
 _LABELS = FieldEffect(read_by=("controllers.metrics.instruments",))
@@ -51,9 +52,9 @@ FIELDS: Mapping[str, FieldEffect] = {
     "controller.groupKindConcurrency": _SETTINGS,
     "fairSharing.preemptionStrategies": _POLICY,
     "featureGates": _SETTINGS,
-    "health.healthProbeBindAddress": _ENDPOINTS,
-    "health.livenessEndpointName": _ENDPOINTS,
-    "health.readinessEndpointName": _ENDPOINTS,
+    "health.healthProbeBindAddress": _HEALTH,
+    "health.livenessEndpointName": _HEALTH,
+    "health.readinessEndpointName": _HEALTH,
     "integrations.custom[].active": _CUSTOM,
     "integrations.custom[].finished.failed": _CUSTOM,
     "integrations.custom[].finished.succeeded": _CUSTOM,

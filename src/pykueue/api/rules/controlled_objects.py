@@ -20,6 +20,7 @@ _KUEUE = "kueue.x-k8s.io/"
 _OWN_RULES = (QUEUE_NAME, PRIORITY_CLASS, RETRIABLE_IN_GROUP)
 """Keys that a user may change; the rules of the job kinds say when."""
 _UNQUALIFIED_LABELS = ("controller-uid", "job-name")
+_LABELS_OF_PODS = frozenset({QUEUE_NAME, MANAGED})
 _CONTROLLER = "is set by controllers only: a job that belongs to another one uses its quota"
 
 
@@ -36,6 +37,21 @@ def check(obj: Object, old: Object | None) -> Iterator[FieldError]:
         yield from _check_pod(obj, old)
     elif _is_job(before) and obj.get("spec") != old.get("spec"):
         yield faults.forbidden("spec", "is changed by its controller only: its quota is that of the job above it")
+
+
+def check_status(obj: Object, old: Object | None) -> Iterator[FieldError]:
+    """The errors of a write by somebody who has no rights in all namespaces.
+
+    The status of a Workload is its admission; a job or pod that has ended gives its quota back.
+    """
+    if old is None or obj.get("status") == old.get("status"):
+        return
+    kind = (reading.text(obj.get("apiVersion")).partition("/")[0], obj.get("kind"))
+    is_pod = kind == ("v1", "Pod") and (
+        _is_job(_controller(old)) or not _LABELS_OF_PODS.isdisjoint(reading.labels(old))
+    )
+    if is_pod or kind == ("kueue.x-k8s.io", "Workload") or keeps_quota(old):
+        yield faults.forbidden("status", "is written by controllers only: quota depends on it")
 
 
 def keeps_quota(obj: Object) -> bool:

@@ -43,6 +43,11 @@ def _matches(pattern: str, value: str) -> bool:
     return re.fullmatch(pattern, value, re.ASCII) is not None
 
 
+DNS_SUBDOMAIN_EXPLANATION = _explanation(
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
+    DNS_SUBDOMAIN,
+    "example.com",
+)
 QUALIFIED_NAME_EXPLANATION = _explanation(
     f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
     QUALIFIED_NAME,
@@ -65,7 +70,9 @@ _cached = text_cache.cached(8192)
 @_cached
 def dns_label(value: str) -> tuple[str, ...]:
     explanations = [] if len(value) <= 63 else ["must be no more than 63 characters"]
-    if not _matches(DNS_LABEL, value):
+    if "." in value and _matches(DNS_SUBDOMAIN, value):
+        explanations.append("must not contain dots")
+    elif not _matches(DNS_LABEL, value):
         explanation = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
         explanations.append(_explanation(explanation, DNS_LABEL, "my-name", "123-abc"))
     return tuple(explanations)
@@ -95,10 +102,7 @@ def path_segment(value: str) -> tuple[str, ...]:
 def dns_subdomain(value: str) -> tuple[str, ...]:
     explanations = [] if len(value) <= 253 else ["must be no more than 253 characters"]
     if not _matches(DNS_SUBDOMAIN, value):
-        explanation = (
-            f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
-        )
-        explanations.append(_explanation(explanation, DNS_SUBDOMAIN, "example.com"))
+        explanations.append(DNS_SUBDOMAIN_EXPLANATION)
     return tuple(explanations)
 
 
@@ -113,7 +117,10 @@ def label_key(value: str) -> tuple[str, ...]:
     if slash and not prefix:
         explanations.append("prefix part must be non-empty")
     elif slash:
-        explanations += [f"prefix part {explanation}" for explanation in dns_subdomain(prefix)]
+        if len(prefix) > 253:
+            explanations.append("prefix part must be no more than 253 bytes")
+        if not _matches(DNS_SUBDOMAIN, prefix):
+            explanations.append(f"prefix part {DNS_SUBDOMAIN_EXPLANATION}")
     if not name:
         explanations.append("name part must be non-empty")
     elif len(name) > 63:
@@ -199,9 +206,23 @@ def check_labels(path: str, labels: Mapping[str, str]) -> list[FieldError]:
 
 def check_annotations(path: str, annotations: Mapping[str, str]) -> list[FieldError]:
     field_errors = [faults.invalid(path, key, words) for key in annotations for words in label_key(key.lower())]
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS_BYTES:
-        field_errors.append(faults.too_long(path, LARGEST_ANNOTATIONS_BYTES))
-    return field_errors
+    return field_errors + _check_annotations_size(path, annotations)
+
+
+def _check_annotations_size(path: str, annotations: Mapping[str, str]) -> list[FieldError]:
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    return [faults.too_long(path, LARGEST_ANNOTATIONS_BYTES)] if size > LARGEST_ANNOTATIONS_BYTES else []
+
+
+def check_user_annotations(path: str, annotations: Mapping[str, str]) -> list[FieldError]:
+    """Check what a pod tells the signer of its certificate. The keys have a prefix."""
+    field_errors = []
+    for key in map(str.lower, annotations):
+        key_errors = check_label_key(path, key) if key else [faults.required(path)]
+        if not key_errors and "/" not in key:
+            key_errors = [faults.invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
+        field_errors += key_errors
+    return field_errors + _check_annotations_size(path, annotations)
 
 
 def check_domain_prefixed_path(path: str, value: str) -> list[FieldError]:

@@ -1,8 +1,8 @@
 """Which admission rules each kind obeys. `api.registry` reads this table.
 
-Kubernetes' own defaults come first and Kueue's webhooks after them, as in a cluster. A Job's
-selector comes last, because the API server sets it after all admission. The rules of a job kind
-are skipped while its integration is disabled.
+Kubernetes' own defaults come first and Kueue's webhooks after them, as in a cluster. The selectors
+of Jobs and pods come last, because the API server sets them after all admission. The rules of a
+job kind are skipped while its integration is disabled.
 """
 
 from collections.abc import Mapping
@@ -204,7 +204,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ),
     ("batch", "CronJob"): AdmissionRules(defaulter=builtin_job.default_cron_job, validator=owners.validate_cron_job),
     ("", "Pod"): AdmissionRules(
-        defaulter=_one_after_another(builtin_pod.default, _POD.defaulter),
+        defaulter=_one_after_another(builtin_pod.default, _POD.defaulter, builtin_pod.select_by_own_labels),
         validator=_all_of(builtin_pod.validate, _POD.validator),
     ),
     ("apps", "Deployment"): _with_builtin(objects.deployment, WEBHOOKS["apps", "Deployment"]),

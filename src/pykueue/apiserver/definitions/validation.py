@@ -8,12 +8,11 @@ from pykueue.api import schema_validation
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
-from pykueue.apiserver.definitions import custom_kinds
+from pykueue.apiserver.definitions import custom_kinds, schema_types
 from pykueue.apiserver.tables import jsonpath
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_TYPES = {"array", "boolean", "integer", "number", "object", "string"}
-_MAX_DEPTH = 100
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
 
 def default(request: AdmissionRequest) -> None:
@@ -24,6 +23,8 @@ def default(request: AdmissionRequest) -> None:
     if isinstance(spec["names"].get("kind"), str):
         spec["names"] = custom_kinds.preferred_names(request.object)
     spec.setdefault("conversion", {"strategy": "None"})
+    for version in reading.mappings(spec.get("versions")):
+        schema_types.remove_nulls(reading.at(version, "schema", "openAPIV3Schema"))
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
@@ -79,7 +80,7 @@ def _version_faults(version: Object, path: str) -> Iterator[FieldError]:
         yield FieldError("FieldValueRequired", f"{path}.schema.openAPIV3Schema", "schemas are required")
         return
     root = f"{path}.schema.openAPIV3Schema"
-    faults = list(_schema_faults(schema, root, 0))
+    faults = list(schema_types.faults(schema, root)) or list(_schema_faults(schema, root))
     if schema.get("type") != "object":
         faults.append(FieldError("FieldValueInvalid", f"{root}.type", "must be object at the root", schema.get("type")))
     yield from faults
@@ -89,25 +90,19 @@ def _version_faults(version: Object, path: str) -> Iterator[FieldError]:
         yield from _path_faults(column, f"{path}.additionalPrinterColumns[{position}]")
 
 
-def _schema_faults(schema: Any, path: str, depth: int) -> Iterator[FieldError]:
-    if not isinstance(schema, dict):
-        yield FieldError("FieldValueTypeInvalid", path, "must be an object", schema)
-        return
-    if depth > _MAX_DEPTH:
-        yield FieldError("FieldValueForbidden", path, "nested too deeply")
-        return
+def _schema_faults(schema: Object, path: str) -> Iterator[FieldError]:
     kind = schema.get("type")
     is_untyped = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if kind is None and not is_untyped:
         yield FieldError("FieldValueRequired", f"{path}.type", "must not be empty for specified object fields")
     elif kind is not None and kind not in _TYPES:
-        detail = "supported values: " + ", ".join(f'"{name}"' for name in sorted(_TYPES))
+        detail = "supported values: " + ", ".join(f'"{name}"' for name in _TYPES)
         yield FieldError("FieldValueNotSupported", f"{path}.type", detail, kind)
     for name, below in (schema.get("properties") or {}).items():
-        yield from _schema_faults(below, f"{path}.properties[{name}]", depth + 1)
+        yield from _schema_faults(below, f"{path}.properties[{name}]")
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            yield from _schema_faults(schema[name], f"{path}.{name}", depth + 1)
+            yield from _schema_faults(schema[name], f"{path}.{name}")
 
 
 def _usability_faults(schema: Object, path: str) -> Iterator[FieldError]:

@@ -17,9 +17,6 @@ import ssl
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from aiohttp import web
 
 log = logging.getLogger(__name__)
 
@@ -65,61 +62,60 @@ def descriptor_limit() -> int:
 
 
 class _Connection:
-    __slots__ = ("is_busy", "is_closing", "peer", "since", "user")
+    __slots__ = ("close", "is_closing", "peer", "requests", "since", "transport", "user")
 
-    def __init__(self, peer: str, since: float) -> None:
-        self.peer = peer
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None], since: float) -> None:
+        peer = transport.get_extra_info("peername")
+        self.peer = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.transport = transport
+        self.close = close
         self.user = _UNKNOWN_USER
         self.since = since
         """When it was opened, or when the last response was ready."""
-        self.is_busy = False
+        self.requests = 0
+        """How many are being answered."""
         self.is_closing = False
 
 
-class Connections(web.Server):
-    """aiohttp's server, which also knows what each connection does."""
+class Connections:
+    """The open connections, and what each of them does. Their keys are their protocols."""
 
-    def __init__(self, handler: Callable[[web.BaseRequest], Any], limits: ConnectionLimits, **options: Any) -> None:
-        super().__init__(handler, keepalive_timeout=limits.idle_seconds, lingering_time=2.0, **options)
-        self.disconnect_callbacks: dict[web.RequestHandler, Callable[[], None]] = {}
-        self._limits = limits
-        self._open: dict[web.RequestHandler, _Connection] = {}
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[object, _Connection] = {}
         self._by_user: dict[str, int] = {}
         self._sweep_handle: asyncio.TimerHandle | None = None
 
-    # What aiohttp calls
+    # What the protocols call
 
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        peer = transport.get_extra_info("peername")
-        connection = _Connection(str(peer[0]) if isinstance(peer, tuple) else "", self._loop.time())
+    def opened(self, key: object, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        """`close` ends the connection after what is written has been sent."""
+        connection = _Connection(transport, close, self._loop.time())
         self._make_room(connection.peer)
-        self._open[handler] = connection
+        self._open[key] = connection
         self._count(_UNKNOWN_USER, 1)
         if self._sweep_handle is None:
             self._sweep_handle = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        super().connection_lost(handler, exc)
-        connection = self._open.pop(handler, None)
+    def closed(self, key: object) -> None:
+        connection = self._open.pop(key, None)
         if connection is not None:
             self._count(connection.user, -1)
-        if callback := self.disconnect_callbacks.pop(handler, None):
-            callback()
 
     # What the listener calls
 
-    def request_started(self, handler: web.RequestHandler) -> None:
-        if connection := self._open.get(handler):
-            connection.is_busy = True
+    def request_started(self, key: object) -> None:
+        if connection := self._open.get(key):
+            connection.requests += 1
 
-    def request_ended(self, handler: web.RequestHandler) -> None:
-        if connection := self._open.get(handler):
-            connection.is_busy = False
+    def request_ended(self, key: object) -> None:
+        if connection := self._open.get(key):
+            connection.requests -= 1
             connection.since = self._loop.time()
 
-    def authenticated(self, handler: web.RequestHandler, user: str) -> None:
-        connection = self._open.get(handler)
+    def authenticated(self, key: object, user: str) -> None:
+        connection = self._open.get(key)
         if connection is not None and connection.user != user:
             self._count(connection.user, -1)
             self._count(user, 1)
@@ -128,8 +124,6 @@ class Connections(web.Server):
     def stop(self) -> None:
         if self._sweep_handle is not None:
             self._sweep_handle.cancel()
-        for callback in list(self.disconnect_callbacks.values()):
-            callback()
 
     # Limits
 
@@ -142,53 +136,49 @@ class Connections(web.Server):
 
     def _make_room(self, peer: str) -> None:
         """Close a connection if the limits are reached. The newest one is never closed."""
-        if self._by_user.get(_UNKNOWN_USER, 0) >= self._limits.unauthenticated_per_peer:
-            strangers = [item for item in self._open.items() if item[1].peer == peer and not item[1].user]
-            if len(strangers) >= self._limits.unauthenticated_per_peer:
-                self._close_oldest(strangers)
-        if len(self._open) >= self._limits.total:
-            self._close_oldest([item for item in self._open.items() if not item[1].user]) or self._close_oldest(
+        if self._by_user.get(_UNKNOWN_USER, 0) >= self.limits.unauthenticated_per_peer:
+            strangers = [item for item in self._open.values() if item.peer == peer and not item.user]
+            if len(strangers) >= self.limits.unauthenticated_per_peer:
+                _close_oldest(strangers)
+        if len(self._open) >= self.limits.total:
+            _close_oldest([item for item in self._open.values() if not item.user]) or _close_oldest(
                 self._idle_of_largest_user()
             )
 
-    def _idle_of_largest_user(self) -> list[tuple[web.RequestHandler, _Connection]]:
-        idle: dict[str, list[tuple[web.RequestHandler, _Connection]]] = {}
-        for handler, connection in self._open.items():
-            if not connection.is_busy:
-                idle.setdefault(connection.user, []).append((handler, connection))
+    def _idle_of_largest_user(self) -> list[_Connection]:
+        idle: dict[str, list[_Connection]] = {}
+        for connection in self._open.values():
+            if not connection.requests:
+                idle.setdefault(connection.user, []).append(connection)
         return max(idle.values(), key=len, default=[])
-
-    def _close_oldest(self, candidates: list[tuple[web.RequestHandler, _Connection]]) -> bool:
-        candidates = [item for item in candidates if not item[1].is_closing]
-        if not candidates:
-            return False
-        handler, connection = min(candidates, key=lambda item: item[1].since)
-        connection.is_closing = True
-        _abort(handler)
-        return True
 
     def is_full(self) -> bool:
         """Whether a new connection would exceed the limit and none can make room for it."""
-        return len(self._open) >= self._limits.total + _ACCEPTS_PER_TURN
+        return len(self._open) >= self.limits.total + _ACCEPTS_PER_TURN
 
     def _sweep(self) -> None:
         """Close connections that have waited too long for headers, or for their client to read."""
         now = self._loop.time()
         self._sweep_handle = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
-        for handler, connection in list(self._open.items()):
-            limit = self._limits.idle_seconds if connection.user else self._limits.header_seconds
-            if connection.is_busy or now - connection.since <= limit:
+        for connection in list(self._open.values()):
+            limit = self.limits.idle_seconds if connection.user else self.limits.header_seconds
+            if connection.requests or now - connection.since <= limit:
                 continue
             if connection.is_closing:
-                _abort(handler)
+                connection.transport.abort()
             else:
                 connection.is_closing = True
-                handler.force_close() if handler.transport is None else handler.transport.close()
+                connection.close()
 
 
-def _abort(handler: web.RequestHandler) -> None:
-    if handler.transport is not None:
-        handler.transport.abort()
+def _close_oldest(candidates: list[_Connection]) -> bool:
+    candidates = [item for item in candidates if not item.is_closing]
+    if not candidates:
+        return False
+    oldest = min(candidates, key=lambda item: item.since)
+    oldest.is_closing = True
+    oldest.transport.abort()
+    return True
 
 
 class Acceptor:
@@ -198,10 +188,13 @@ class Acceptor:
     and close it, so that the client gets an answer instead of silence.
     """
 
-    def __init__(self, connections: Connections, limits: ConnectionLimits, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, connections: Connections, tls: ssl.SSLContext | None, protocol: Callable[[], asyncio.BaseProtocol]
+    ) -> None:
+        """`protocol` makes the protocol of an accepted connection."""
         self._connections = connections
-        self._limits = limits
         self._tls = tls
+        self._protocol = protocol
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._handshakes: dict[asyncio.Task[None], None] = {}
@@ -280,7 +273,7 @@ class Acceptor:
         task = self._loop.create_task(self._connect(client))
         self._handshakes[task] = None
         task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
-        if len(self._handshakes) > self._limits.handshakes:
+        if len(self._handshakes) > self._connections.limits.handshakes:
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]  # so that the next one cancels another
             oldest.cancel()
@@ -288,10 +281,10 @@ class Acceptor:
     async def _connect(self, client: socket.socket) -> None:
         try:
             if self._tls is None:
-                await self._loop.connect_accepted_socket(self._connections, client)
+                await self._loop.connect_accepted_socket(self._protocol, client)
             else:
                 await self._loop.connect_accepted_socket(
-                    self._connections, client, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                    self._protocol, client, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
                 )
         except (OSError, ssl.SSLError):
             client.close()

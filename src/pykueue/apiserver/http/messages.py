@@ -75,9 +75,9 @@ class Upgrade:
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is an object (sent as JSON), bytes, a stream of chunks, or an upgrade."""
+    """`body` is an object (sent as JSON), bytes, parts of them, a stream, or an upgrade."""
 
-    body: Object | bytes | AsyncIterator[bytes] | Upgrade
+    body: Object | bytes | list[bytes] | AsyncIterator[bytes] | Upgrade
     status: int = 200
     content_type: str = negotiation.JSON
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -127,10 +127,10 @@ def list_response(page: Page, kind: Kind, form: negotiation.Form, include: str) 
             "items": items,
         }
         return HttpResponse(body=_encoded(partial, form), content_type=form.content_type, warnings=page.warnings)
-    data = page.encode()
+    body: bytes | list[bytes] = page.parts()
     if form.media == negotiation.YAML:
-        data = _encoded(msgspec.json.decode(data), form)
-    return HttpResponse(body=data, content_type=form.content_type, warnings=page.warnings)
+        body = _encoded(msgspec.json.decode(page.encode()), form)
+    return HttpResponse(body=body, content_type=form.content_type, warnings=page.warnings)
 
 
 def object_response(result: ObjectResponse, kind: Kind, form: negotiation.Form, include: str) -> HttpResponse:

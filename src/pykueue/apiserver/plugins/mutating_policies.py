@@ -37,6 +37,10 @@ class MutatingPolicies:
         self._authorizer = authorizer
         self._source = PolicySource(store, scheme, "mutatingadmissionpolicies", _compiled)
 
+    @property
+    def is_empty(self) -> bool:
+        return self._source.is_empty
+
     def mutators(self, kind: Kind, request: AdmissionRequest, call: WriteCall) -> Sequence[Mutator]:
         if self._source.is_empty or request.subresource in _WITHOUT_MUTATION:
             return ()

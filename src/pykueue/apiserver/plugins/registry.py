@@ -16,11 +16,12 @@ class Plugins:
     """`mutating` change writes; `of_writes` check them, `of_deletions` check deletions."""
 
     def __init__(self, store: Store, scheme: Scheme, usage: QuotaUsage, authorizer: Authorizer | None) -> None:
-        validating_policies = ValidatingPolicies(store, scheme, authorizer)
+        self._validating_policies = validating_policies = ValidatingPolicies(store, scheme, authorizer)
+        self._mutating_policies = MutatingPolicies(store, scheme, authorizer)
         self.webhooks = WebhookSource(store, scheme)
         validating_webhooks = ValidatingWebhooks(self.webhooks, authorizer)
         self.mutating: list[MutatingPlugin] = [
-            MutatingPolicies(store, scheme, authorizer),
+            self._mutating_policies,
             MutatingWebhooks(self.webhooks, authorizer),
         ]
         self.of_deletions: list[AdmissionPlugin] = [validating_policies, validating_webhooks]
@@ -31,3 +32,7 @@ class Plugins:
             validating_webhooks,
             ResourceQuotas(usage),
         ]
+
+    def have_user_rules(self) -> bool:
+        """Whether users have defined policies or webhooks, which may concern any write."""
+        return not (self._validating_policies.is_empty and self._mutating_policies.is_empty and self.webhooks.is_empty)

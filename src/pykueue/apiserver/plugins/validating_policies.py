@@ -52,6 +52,10 @@ class ValidatingPolicies:
         self._authorizer = authorizer
         self._source = PolicySource(store, scheme, "validatingadmissionpolicies", _Expressions.of)
 
+    @property
+    def is_empty(self) -> bool:
+        return self._source.is_empty
+
     def validate(self, kind: Kind, request: AdmissionRequest, call: WriteCall) -> list[str]:
         if self._source.is_empty:
             return []

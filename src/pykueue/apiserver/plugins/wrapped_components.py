@@ -5,7 +5,7 @@ checked here, as the operator's webhook does it.
 """
 
 from pykueue.api import errors, objects
-from pykueue.api.rules import faults
+from pykueue.api.rules import faults, reading
 from pykueue.api.rules.jobs import wrapped_kinds
 from pykueue.api.scheme import AdmissionRequest, Kind, Object
 from pykueue.apiserver.calls import UserInfo, WriteCall
@@ -26,7 +26,7 @@ class WrappedComponents:
         if (kind.group, kind.kind) != (_GROUP, "AppWrapper") or request.subresource:
             return []
         for index, component in enumerate(objects.nested_list(request.object, "spec", "components")):
-            template = objects.nested(component, "template")
+            template = reading.mapping(component.get("template"))
             self._check(request.object, template, f"spec.components[{index}].template", call.user)
         return []
 
@@ -34,9 +34,12 @@ class WrappedComponents:
         name, namespace = objects.name(wrapper), objects.namespace(wrapper)
         resource = wrapped_kinds.resource_of(template)
         if resource is None:
-            fault = faults.not_supported(f"{path}.kind", template.get("kind", ""), wrapped_kinds.NAMES)
+            fault = faults.not_supported(f"{path}.kind", reading.text(template.get("kind")), wrapped_kinds.NAMES)
             raise errors.invalid(_GROUP, "AppWrapper", name, [fault])
-        if objects.nested(template, "metadata").get("namespace", namespace) != namespace:
+        metadata = template.get("metadata", {})
+        if not isinstance(metadata, dict):
+            raise errors.invalid(_GROUP, "AppWrapper", name, [faults.required(f"{path}.metadata")])
+        if metadata.get("namespace", namespace) != namespace:
             fault = faults.forbidden(f"{path}.metadata.namespace", f"components are created in namespace {namespace}")
             raise errors.invalid(_GROUP, "AppWrapper", name, [fault])
         access = AccessRequest(verb="create", group=resource.group, resource=resource.plural, namespace=namespace)

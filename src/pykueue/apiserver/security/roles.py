@@ -160,7 +160,8 @@ def _roles_of_all_users() -> Iterable[Object]:
     paths = {"nonResourceURLs": [*documents, "/version", "/version/"], "verbs": ["get"]}
     yield cluster_role("system:discovery", [paths], labels=_BOOTSTRAP_LABEL)
     page = {"nonResourceURLs": ["/dashboard/*"], "verbs": ["get", "create"]}
-    yield cluster_role("pykueue-dashboard", [page], labels=_BOOTSTRAP_LABEL)
+    history = {"nonResourceURLs": ["/history"], "verbs": ["get"]}
+    yield cluster_role("pykueue-dashboard", [page, history], labels=_BOOTSTRAP_LABEL)
     health = {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]}
     yield cluster_role("system:public-info-viewer", [health], labels=_BOOTSTRAP_LABEL)
 

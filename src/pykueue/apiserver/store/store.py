@@ -246,6 +246,8 @@ class Store:
 
     def _publish(self, batch: _Batch) -> None:
         for change in batch.changes:
+            if change.now.key.plural == "events":
+                change.now.compress()
             self._apply(change)
             self._append_history(change)
             if self._uncommitted.get(change.now.key) is change:
@@ -284,7 +286,7 @@ class Store:
 
     def _append_history(self, change: StoreChange) -> None:
         self._history.append(change)
-        self._history_size += len(change.now.data)
+        self._history_size += change.now.size
 
     def _trim(self) -> None:
         """Drop the older half of a too long history, and mark its old rows as dead."""
@@ -294,7 +296,7 @@ class Store:
             return
         dropped, self._history = self._history[:half], self._history[half:]
         for change in dropped:
-            self._history_size -= len(change.now.data)
+            self._history_size -= change.now.size
             if change.before is not None:
                 self._dead.append(change.before.revision)
             if change.is_deleted:

@@ -1,17 +1,20 @@
 """The content of the visibility API, and its registration in the embedded API of `pykueue up`.
 
 Beside Kueue's pending workloads it serves explanations, by the name of a Workload or of a job:
-`GET …/namespaces/NAMESPACE/explanations/NAME?kind=job`.
+`GET …/namespaces/NAMESPACE/explanations/NAME?kind=job`. With `?estimatedStart=true` both answers
+say when pending workloads may start.
 """
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pykueue.api import integers, resources
 from pykueue.api.scheme import Object
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
+from pykueue.app.visibility.start_estimates import StartEstimates
 from pykueue.controllers.scheduler import job_facts
 from pykueue.controllers.scheduler.job_facts import JobReference
 from pykueue.engine import values
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 VERSIONS = ("v1beta1", "v1beta2")
 EXPLANATIONS = "explanations"
+ESTIMATED_START = "estimatedStart"
 RESOURCES = (
     ExtraResource(
         name="clusterqueues/pendingworkloads", kind="PendingWorkloadsSummary", namespaced=False, verbs=("get",)
@@ -36,19 +40,33 @@ RESOURCES = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queues:
+    """The queues as this process has read them."""
+
+    view: "EngineView"
+    cache: "ObjectCache"
+    estimates: StartEstimates
+
+
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
+    estimates = StartEstimates(lambda: controllers.configuration)
+
     async def handler(call: HttpRequest) -> HttpResponse:
-        route, view = call.route, controllers.scheduler.engine.view
+        route = call.route
+        queues = Queues(view=controllers.scheduler.engine.view, cache=controllers.cache, estimates=estimates)
         if route.plural == EXPLANATIONS:
             job = JobReference(namespace=route.namespace, name=route.name, kind=call.query.get("kind", "").lower())
             everything = AccessRequest(
                 verb="get", group=pending_report.GROUP, resource="clusterqueues", subresource="pendingworkloads"
             )
             may_see_all = api.authorizer.allows(call.user, everything)
-            answer = await explanation(api.client(), view, job, version=route.version, may_see_all=may_see_all)
+            answer = await explanation(
+                api.client(), queues, job, version=route.version, may_see_all=may_see_all, query=call.query
+            )
             return HttpResponse(body=answer)
         namespace = route.namespace if route.plural == "localqueues" else ""
-        summary = pending(view, controllers.cache, route.name, namespace, version=route.version, query=call.query)
+        summary = await pending(queues, route.name, namespace, version=route.version, query=call.query)
         return HttpResponse(body=summary)
 
     for version in VERSIONS:
@@ -57,22 +75,32 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
 
 
 async def explanation(
-    client: "Client", view: "EngineView", job: JobReference, *, version: str, may_see_all: bool
+    client: "Client",
+    queues: Queues,
+    job: JobReference,
+    *,
+    version: str,
+    may_see_all: bool,
+    query: Mapping[str, str],
 ) -> Object:
     """The explanation of a job, without names that the user may not see."""
-    facts = await job_facts.read(client, view, job, now_ns=time.time_ns(), may_see_all=may_see_all)
+    facts = await job_facts.read(client, queues.view, job, now_ns=time.time_ns(), may_see_all=may_see_all)
+    answer = job_explanations.as_json(facts, job_explanations.report(facts))
+    if query.get(ESTIMATED_START) == "true" and answer["state"] == "pending":
+        start = await queues.estimates.of_workload(queues.view, queues.cache, values.WorkloadKey(answer["workload"]))
+        if start is not None:
+            answer[ESTIMATED_START] = (start if may_see_all else start.hiding(job.namespace)).as_json()
     return {
         "kind": "Explanation",
         "apiVersion": f"{pending_report.GROUP}/{version}",
         "metadata": {"name": job.name, "namespace": job.namespace},
-        **job_explanations.as_json(facts, job_explanations.report(facts)),
+        **answer,
     }
 
 
-def pending(
-    view: "EngineView", cache: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
-) -> Object:
+async def pending(queues: Queues, name: str, namespace: str, *, version: str, query: Mapping[str, str]) -> Object:
     """The summary of a LocalQueue, or of a ClusterQueue if `namespace` is empty."""
+    view, cache = queues.view, queues.cache
 
     def find(key: values.WorkloadKey) -> Object | None:
         workload_namespace, _, workload_name = key.partition("/")
@@ -82,12 +110,26 @@ def pending(
         items = pending_report.of_local_queue(view, namespace, name, find)
     else:
         items = pending_report.of_cluster_queue(view, name, find)
-    return pending_report.summary(
+    summary = pending_report.summary(
         items,
         version=version,
         offset=_number(query, "offset", 0),
         limit=_number(query, "limit", pending_report.DEFAULT_LIMIT),
     )
+    if query.get(ESTIMATED_START) == "true":
+        await _add_starts(queues, summary["items"])
+    return summary
+
+
+async def _add_starts(queues: Queues, items: list[Object]) -> None:
+    """Add to each item when it may start; no item names a workload of another namespace."""
+    for item in items:
+        namespace = item["metadata"]["namespace"]
+        key = values.WorkloadKey(f"{namespace}/{item['metadata']['name']}")
+        start = await queues.estimates.of_workload(queues.view, queues.cache, key)
+        if start is None:
+            return
+        item[ESTIMATED_START] = start.hiding(namespace).as_json()
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:

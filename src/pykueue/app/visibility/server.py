@@ -7,7 +7,7 @@ decides what they may read (`kube.delegation`).
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -16,6 +16,7 @@ from pykueue.api import errors
 from pykueue.api.errors import ApiError
 from pykueue.app.self_signed import self_signed
 from pykueue.app.visibility import api
+from pykueue.app.visibility.start_estimates import StartEstimates
 from pykueue.controllers.scheduler.job_facts import JobReference
 from pykueue.kube import server_header
 from pykueue.kube.delegation import AccessRequest, AuthenticatedUser, DelegatedAuth
@@ -29,20 +30,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Queues = Callable[[], "tuple[EngineView, ObjectCache] | None"]
+QueuesOfReplica = Callable[[], "tuple[EngineView, ObjectCache] | None"]
 """The queues as this replica has read them; None before it has read all of them."""
 
 _REFRESH_SECONDS = 60
 
 
 class VisibilityApiServer:
-    def __init__(self, client: "Client", configuration: "Configuration", queues: Queues) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        configuration: "Configuration",
+        queues: QueuesOfReplica,
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
         from pykueue.webhooks.serving_certificate import ServingCertificate
 
         self._client = client
         self._delegation = DelegatedAuth(client)
         self._configuration = configuration
         self._queues = queues
+        self._estimates = StartEstimates(lambda: document or {})
         self._certificate = ServingCertificate(configuration.tls_options)
         self._trusted_authority = ""
         self._runner: web.AppRunner | None = None
@@ -136,7 +144,8 @@ class VisibilityApiServer:
                 verb="get", group=GROUP, resource=plural, subresource="pendingworkloads", namespace=namespace, name=name
             )
             await self._authorized_user(request, access)
-            summary = api.pending(*self._current_queues(), name, namespace, version=version, query=dict(request.query))
+            query = dict(request.query)
+            summary = await api.pending(self._current_queues(), name, namespace, version=version, query=query)
             return web.json_response(summary)
 
         return handler
@@ -149,10 +158,12 @@ class VisibilityApiServer:
             everything = AccessRequest(
                 verb="get", group=GROUP, resource="clusterqueues", subresource="pendingworkloads"
             )
-            view, _ = self._current_queues()
+            queues = self._current_queues()
             job = JobReference(namespace=namespace, name=name, kind=request.query.get("kind", "").lower())
             may_see_all = await self._delegation.is_allowed(user, everything)
-            answer = await api.explanation(self._client, view, job, version=version, may_see_all=may_see_all)
+            answer = await api.explanation(
+                self._client, queues, job, version=version, may_see_all=may_see_all, query=dict(request.query)
+            )
             return web.json_response(answer)
 
         return handler
@@ -163,11 +174,11 @@ class VisibilityApiServer:
             raise errors.forbidden(GROUP, access.resource, access.name, access.refusal(user.name))
         return user
 
-    def _current_queues(self) -> "tuple[EngineView, ObjectCache]":
+    def _current_queues(self) -> api.Queues:
         queues = self._queues()
         if queues is None:
             raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
-        return queues
+        return api.Queues(view=queues[0], cache=queues[1], estimates=self._estimates)
 
 
 def _common_name(certificate: dict[str, Any] | None) -> str | None:

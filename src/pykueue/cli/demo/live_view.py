@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pykueue.cli.demo.scenario import Scenario
 from pykueue.cli.demo.state import DemoState
-from pykueue.dashboard import board
+from pykueue.dashboard import board, drawing
 
 _LAST_MESSAGES = 8
 _BY_NAME = board.BoardOptions(sort="name")
@@ -35,6 +35,6 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         messages = Text("\n".join(self._state.messages[-_LAST_MESSAGES:]), style="dim")
-        drawn = board.draw(self._state.board, _BY_NAME)
+        drawn = drawing.draw(self._state.board, _BY_NAME)
         text = Text(self._text, style="bold")
         return Panel(Group(text, Text(), drawn, messages), title=self._title, border_style="blue")

@@ -2,13 +2,14 @@
 
 import asyncio
 import functools
+from collections.abc import Generator
 from datetime import UTC, datetime
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import nodes
-from pykueue.cluster.autoscaler import plan, provisioning
+from pykueue.cluster.autoscaler import claims, plan, provisioning
 from pykueue.cluster.autoscaler.plan import StartingNode
 from pykueue.cluster.autoscaler.pool import Pool, flavor_mismatch
 from pykueue.cluster.scheduler.controller import SchedulerController
@@ -18,6 +19,8 @@ from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.executor import WriteExecutor
 
 _PERIOD_SECONDS = 1.0
+
+Errors = tuple[Exception, ...]
 
 
 class Autoscaler:
@@ -36,6 +39,7 @@ class Autoscaler:
         cache.add_kind(resources.POD_TEMPLATE)
         for kind in (
             resources.NODE_POOL,
+            resources.NODE_CLAIM,
             resources.RESOURCE_FLAVOR,
             resources.PROVISIONING_REQUEST,
             resources.NODE,
@@ -64,13 +68,13 @@ class Autoscaler:
         batch += self._grow(pools, now)
         for pool in pools:
             self._starting += plan.fill(pool, self._scheduler.fleet, self._starting, now)
-        batch += self._create_started(now)
+        errors = yield from self._create_started(pools, now)
         batch += self._shrink(pools, now)
         batch += self._warn_of_mismatches(pools)
         if batch:
             results = yield batch
-            return writes.Done(errors=writes.refusals(results))
-        return writes.Done()
+            errors += writes.refusals(results)
+        return writes.Done(errors=errors)
 
     def _grow(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
         waiting = [pod for pod in self._scheduler.waiting.values() if conditions.find(pod, "PodScheduled")]
@@ -87,20 +91,35 @@ class Autoscaler:
             )
         return batch
 
-    def _create_started(self, now: datetime) -> list[writes.Action]:
-        """Create the Node objects whose start delay is over."""
+    def _create_started(self, pools: list[Pool], now: datetime) -> Generator[writes.Batch, list[writes.Result], Errors]:
+        """Create the nodes whose start delay is over: the NodeClaim first, which owns the node."""
         due = [starting for starting in self._starting if starting.ready_at <= now]
         self._starting = [starting for starting in self._starting if starting.ready_at > now]
-        return [
-            writes.Create(resource=resources.NODE, object=nodes.created_by(starting.node, self._runtime))
-            for starting in due
-        ]
+        templates = {pool.name: pool.template for pool in pools}
+        errors: Errors = ()
+        for starting in due:
+            claim = claims.claim_of(starting.node, templates.get(starting.pool, {}))
+            (created,) = yield [writes.Create(resource=resources.NODE_CLAIM, object=claim)]
+            if isinstance(created, writes.Refused):
+                errors += (created.error,)
+                continue
+            node = claims.owned(nodes.created_by(starting.node, self._runtime), created)
+            results = yield [
+                writes.Create(resource=resources.NODE, object=node),
+                claims.ready(created, starting.node, now),
+            ]
+            errors += writes.refusals(results)
+        return errors
 
     def _shrink(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
         fleet = self._scheduler.fleet
         busy = {name for name, state in fleet.nodes.items() if state.pods}
         self._idle_since = {name: self._idle_since.get(name, now) for name in fleet.nodes if name not in busy}
-        batch: list[writes.Action] = []
+        present = (objects.name(node) for node in self._cache.all(resources.NODE))
+        batch: list[writes.Action] = [
+            writes.Delete(resource=resources.NODE_CLAIM, object=claim)
+            for claim in claims.without_node(self._cache.all(resources.NODE_CLAIM), present)
+        ]
         for pool in pools:
             for node in plan.idle_nodes(pool, fleet, self._idle_since, now):
                 message = f"Scale-down: node {objects.name(node)} of pool {pool.name} is empty and is removed"

@@ -3,7 +3,7 @@
 The indexes are written into an annotation of the pod, so that the allocation survives a restart.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pykueue.api import objects
 from pykueue.api.reserved_keys import GPU_INDEXES
@@ -43,12 +43,15 @@ class Devices:
         self.count = count
         self._allocated: dict[str, tuple[int, ...]] = {}
 
-    def allocate(self, pod: Object) -> tuple[int, ...] | None:
-        """The pod's devices: those it has already, or new ones; None if too few are free."""
+    def allocate(self, pod: Object, foreign: Collection[int] = ()) -> tuple[int, ...] | None:
+        """The pod's devices: those it has already, or new ones; None if too few are free.
+
+        `foreign` are devices that programs use which are not jobs.
+        """
         self.restore(pod)
         uid = objects.uid(pod)
         if uid not in self._allocated:
-            count, free = _requested(pod), self._free()
+            count, free = requested(pod), [index for index in self.free() if index not in foreign]
             if len(free) < count:
                 return None
             self._allocated[uid] = tuple(free[:count])
@@ -61,13 +64,13 @@ class Devices:
         """
         uid = objects.uid(pod)
         indexes = _annotated(pod)
-        if indexes and uid not in self._allocated and len(indexes) == _requested(pod) and indexes <= set(self._free()):
+        if indexes and uid not in self._allocated and len(indexes) == requested(pod) and indexes <= set(self.free()):
             self._allocated[uid] = tuple(sorted(indexes))
 
     def allocated(self, uid: str) -> tuple[int, ...]:
         return self._allocated.get(uid, ())
 
-    def _free(self) -> list[int]:
+    def free(self) -> list[int]:
         used = {index for indexes in self._allocated.values() for index in indexes}
         return [index for index in range(self.count) if index not in used]
 
@@ -75,7 +78,7 @@ class Devices:
         self._allocated.pop(uid, None)
 
 
-def _requested(pod: Object) -> int:
+def requested(pod: Object) -> int:
     return max(0, fleet.requests(pod["spec"]).get(GPU, 0))
 
 

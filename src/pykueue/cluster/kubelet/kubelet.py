@@ -13,8 +13,9 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import component_deployments, paths, pods
 from pykueue.cluster.kubelet import admission, claimed_devices, environment, pod_writes, probes, status, volumes
-from pykueue.cluster.kubelet.devices import GPU, DeviceManager
+from pykueue.cluster.kubelet.devices import DeviceManager
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
+from pykueue.cluster.kubelet.foreign_gpus import GpuPrograms
 from pykueue.cluster.kubelet.pod_security import PodSecurity
 from pykueue.cluster.kubelet.probes import ProbeWorker
 from pykueue.cluster.kubelet.run import Exit, Start, Stop
@@ -67,6 +68,7 @@ class Kubelet:
         self.executor = executor
         self.clock = clock
         self.root = root
+        self.gpu_programs = GpuPrograms(is_real=runtime.has_files)
         self.devices = DeviceManager(lambda name: cache.get(resources.NODE, name))
         for kind in (resources.POD, resources.NODE, resources.NAMESPACE, *environment.SOURCES.values()):
             cache.add_kind(kind)
@@ -358,9 +360,7 @@ class PodWorker:
 
     async def _allocate_devices(self) -> tuple[int, ...]:
         """Allocate the pod's GPUs, and annotate the pod before its first process starts."""
-        indexes = self._kubelet.devices.of(self._pod).allocate(self._pod)
-        if indexes is None:
-            raise MissingSourceError(f"not enough {GPU} devices are free on node {pods.node_name(self._pod)}")
+        indexes = await self._kubelet.gpu_programs.allocate(self._pod, self._kubelet.devices.of(self._pod))
         annotation = ",".join(map(str, indexes))
         if annotation != objects.annotations(self._pod).get(reserved_keys.GPU_INDEXES, ""):
             patch = {"metadata": {"annotations": {reserved_keys.GPU_INDEXES: annotation or None}}}

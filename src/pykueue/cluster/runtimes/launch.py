@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykueue.api import objects, resource_lists
+from pykueue.cluster import pods
 from pykueue.cluster.runtimes import console, executions, linux_calls, linux_processes, sandbox
 from pykueue.cluster.runtimes.cgroups import ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
@@ -173,8 +174,23 @@ def script_limits(request: ContainerRequest, *, has_cgroup: bool) -> list[str]:
     return ["0" if memory is None else str(max(1, memory // 1024)), str(processes)]
 
 
-def memory_bytes(request: ContainerRequest) -> int | None:
-    limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
-    if "memory" not in limits or request.ignores_memory_limit:
+def limit_milli(request: ContainerRequest, resource_name: str) -> int | None:
+    """The limit of a resource in thousandths.
+
+    An ephemeral container cannot have limits of its own. It has those of its pod's containers
+    together, if all of them have one.
+    """
+    spec = request.pod["spec"]
+    if request.container["name"] in [container["name"] for container in pods.ephemeral_containers(spec)]:
+        limited = spec.get("containers") or []
+    else:
+        limited = [request.container]
+    lists = [resource_lists.parse(objects.nested(container, "resources").get("limits")) for container in limited]
+    if not all(resource_name in limits for limits in lists):
         return None
-    return limits["memory"].units()
+    return sum(limits[resource_name].milli() for limits in lists)
+
+
+def memory_bytes(request: ContainerRequest) -> int | None:
+    milli = None if request.ignores_memory_limit else limit_milli(request, "memory")
+    return None if milli is None else milli // 1000

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from pykueue.api import objects, resource_lists
+from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
@@ -106,23 +106,32 @@ class ProcessRuntime:
 
     def _target(self, request: ContainerRequest) -> int | None:
         """The process of the container whose namespaces an ephemeral container shares."""
+        directory = self._target_directory(request)
+        process = _started_process(directory) if directory is not None else None
+        return process.pid if process is not None else None
+
+    def _target_directory(self, request: ContainerRequest) -> Path | None:
         name = request.container.get("targetContainerName")
         if not name:
             return None
         for directory in paths.inside(self._pod_directory(request), "containers", str(name)).glob("*-*"):
             process = _started_process(directory)
             if process is not None and process.is_alive():
-                return process.pid
+                return directory
         raise StartError(f"the target container {name} is not running")
 
     def _cgroup(self, request: ContainerRequest, directory: Path) -> ContainerCgroup | None:
-        """A new cgroup, whose path is written down; None if this machine has none for us."""
+        """A new cgroup, whose path is written down; None if this machine has none for us.
+
+        An ephemeral container with a target is in the cgroup of its target, and ends with it.
+        """
         if self._cgroups is None:
             return None
-        limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
+        if (target := self._target_directory(request)) is not None:
+            return _cgroup_of(target)
         cgroup_limits = CgroupLimits(
             memory_bytes=launch.memory_bytes(request),
-            cpu_milli=limits["cpu"].milli() if "cpu" in limits else None,
+            cpu_milli=launch.limit_milli(request, "cpu"),
             processes=launch.PROCESS_LIMIT,
         )
         try:

@@ -92,14 +92,20 @@ class DispatchController:
             self.queue.add_unless_due(key_of(workload), BATCH_NS)
 
     def _parameters_changed(self, _old: Object | None, _new: Object | None) -> None:
-        self._add_all()
+        self._add_unfinished()
 
-    def _connection_changed(self, _cluster: str) -> None:
-        self._add_all()
+    def _connection_changed(self, cluster: str) -> None:
+        """A finished Workload is concerned only if the cluster has a copy of it."""
+        remote = self._clusters.remotes.get(cluster)
+        copies = () if remote is None else map(key_of, remote.cache.all(resources.WORKLOAD))
+        self._add_unfinished()
+        for namespace, name in copies:
+            if self._cache.get(resources.WORKLOAD, name, namespace) is not None:
+                self.queue.add((namespace, name))
 
-    def _add_all(self) -> None:
+    def _add_unfinished(self) -> None:
         for workload in self._cache.all(resources.WORKLOAD):
-            if predicates.checks(workload):
+            if predicates.checks(workload) and not predicates.is_finished(workload):
                 self.queue.add(key_of(workload))
         for key in self._deleted:
             self.queue.add(key)

@@ -188,7 +188,12 @@ def _targeted(cluster: str, actions: Iterable[Action]) -> Stage:
 
 
 def _sync(context: GroupContext, cluster: str) -> GroupPlan:
-    """Bring the status of the jobs back while the Workload ends here and there."""
+    """Bring the status of the jobs back while the Workload ends here and there.
+
+    A worker without a job has nobody who ends the eviction of the copy, so the copy is deleted.
+    """
+    if not context.remotes[cluster].jobs:
+        return GroupPlan(stages=_stages(delete_copies(context, [cluster])), requeue_after_ns=1)
     sync = _sync_jobs(context, cluster, creates=False)
     requeue_ns = DEFERRED_NS if sync.is_deferred else 0
     return GroupPlan(stages=_stages(_targeted(MANAGER, sync.on_manager)), requeue_after_ns=requeue_ns)
@@ -293,7 +298,11 @@ def _has_other_priority(local: Object, remote: Object) -> bool:
 
 
 def _converge(context: GroupContext, cluster: str) -> GroupPlan:
-    """Deletes the other copies, creates the job and says that the check is ready."""
+    """Deletes the other copies, says that the check is ready and creates the job.
+
+    The cluster is recorded before it gets the job: if its answer is lost, no other cluster may run
+    the job as well. A Workload that is to be tried again gets no job: it will be evicted.
+    """
     others = delete_copies(context, [name for name in context.remotes if name != cluster])
     evicted = conditions.find(context.workload, "Evicted")
     if evicted is not None and conditions.has_status_true(evicted):
@@ -301,13 +310,14 @@ def _converge(context: GroupContext, cluster: str) -> GroupPlan:
     if not context.cluster_name and cluster not in context.nominated:
         nominate = _nominate_locally(context, [*context.nominated, cluster])
         return GroupPlan(stages=_stages(others, nominate), requeue_after_ns=1)
-    sync = _sync_jobs(context, cluster, creates=True)
-    ready = _ready(context, cluster) if context.check["state"] in ("Pending", "Ready") else []
+    is_wanted = context.check["state"] in ("Pending", "Ready")
+    sync = _sync_jobs(context, cluster, creates=is_wanted)
+    ready = _ready(context, cluster) if is_wanted else []
     stages = _stages(
         others,
+        _targeted(MANAGER, ready),
         _targeted(cluster, sync.on_worker),
         _targeted(MANAGER, sync.on_manager),
-        _targeted(MANAGER, ready),
     )
     requeue_ns = DEFERRED_NS if sync.is_deferred else context.policy.worker_lost_timeout_ns
     return GroupPlan(stages=stages, requeue_after_ns=requeue_ns)

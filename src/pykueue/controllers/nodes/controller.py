@@ -1,6 +1,7 @@
 """The node controller: applies what `decide` plans when a node or one of its pods changes."""
 
 from pykueue.api import objects, resources
+from pykueue.api.kueue import topology_encoding
 from pykueue.api.labels import WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
 from pykueue.controllers.nodes import decide
@@ -16,6 +17,7 @@ REPORTER = "tas-resource-flavor-controller"
 """Kueue's name for the controller that reports lost nodes."""
 BY_NODE = "assignedNode"
 BY_SELECTED_NODE = "selectedNode"
+BY_HOSTNAME = "hostname"
 BATCH_NS = 100_000_000
 """Changes of the pods of a node within this time are reconciled together."""
 
@@ -31,6 +33,7 @@ class NodeController:
             return
         cache.add_index(resources.WORKLOAD, BY_NODE, decide.assigned_nodes)
         cache.add_index(resources.POD, BY_SELECTED_NODE, _selected_nodes)
+        cache.add_index(resources.NODE, BY_HOSTNAME, _hostnames)
         cache.on_change(resources.NODE, self._node_changed)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
@@ -49,12 +52,18 @@ class NodeController:
                 self.queue.add_unless_due(name, BATCH_NS)
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        """Reconcile the nodes of a new assignment: one may have failed in the meantime."""
+        """Reconcile the nodes of a new assignment: one may have failed in the meantime.
+
+        An assignment has hostnames. A node with this hostname and another name is not lost.
+        """
         if new is None or objects.status(new).get("admission") == objects.status(old or {}).get("admission"):
             return
         for name in decide.assigned_nodes(new):
             node = self._cache.get(resources.NODE, name)
-            if node is None or not nodes.is_ready(node):
+            is_lost = (
+                not self._cache.count(resources.NODE, BY_HOSTNAME, name) if node is None else not nodes.is_ready(node)
+            )
+            if is_lost:
                 self.queue.add_unless_due(name, BATCH_NS)
 
     async def reconcile(self, name: str) -> int:
@@ -86,6 +95,11 @@ class NodeController:
 def _selected_nodes(pod: Object) -> list[str]:
     name = decide.selected_node(pod)
     return [name] if name and nodes.is_topology_aware(pod) else []
+
+
+def _hostnames(node: Object) -> list[str]:
+    name = objects.labels(node).get(topology_encoding.HOSTNAME)
+    return [name] if name else []
 
 
 def _health(node: Object) -> tuple[bool, object]:

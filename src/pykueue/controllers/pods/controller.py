@@ -12,6 +12,7 @@ from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.pods import decide
+from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
@@ -28,12 +29,17 @@ class GroupKey(NamedTuple):
 
 
 class PodController:
-    def __init__(self, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy) -> None:
+    def __init__(
+        self, client: Client, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy
+    ) -> None:
+        self._client = client
         self._cache = cache
         self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[GroupKey] = WorkQueue("pod", clock)
+        self._disowned: set[str] = set()
+        """The uids of pods that no longer own their Workload."""
         self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
         cache.add_index(resources.POD, "group", self._group_key)
         cache.add_index(resources.POD, "prebuilt", self._prebuilt_key)
@@ -51,8 +57,12 @@ class PodController:
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         workload = latest(old, new)
         namespace, name = key_of(workload)
-        if self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"):
+        is_group = objects.annotations(workload).get(IS_GROUP_WORKLOAD) == "true"
+        has_members = bool(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
+        if has_members or (is_group and objects.is_deleted(workload)):
             self.queue.add(GroupKey(namespace, name, is_group=True))
+        if old is not None and new is not None:
+            self._disowned |= _owner_uids(old) - _owner_uids(new)
         for reference in objects.owner_references(workload):
             if reference["kind"] == "Pod":
                 self.queue.add(GroupKey(namespace, reference["name"], is_group=False))
@@ -67,7 +77,7 @@ class PodController:
     async def reconcile(self, key: GroupKey) -> int:
         namespace, name, is_group = key
         if is_group:
-            members = tuple(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
+            members = await self._members(f"{namespace}/{name}")
         else:
             pod = self._cache.get(resources.POD, name, namespace)
             members = () if pod is None or self._group_name(pod) else (pod,)
@@ -82,6 +92,21 @@ class PodController:
             return self._missing_classes.wait(key, group.lead, fault)
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
+
+    async def _members(self, group: str) -> tuple[Object, ...]:
+        """The pods of a group.
+
+        The garbage collector removes a deleted pod from the owners of the Workload. The watch of
+        pods may be behind; the pod would become an owner again, and again be removed.
+        """
+        for pod in self._cache.indexed(resources.POD, "group", group):
+            uid = objects.uid(pod)
+            if uid in self._disowned:
+                present = await get_or_none(self._client, resources.POD, objects.name(pod), objects.namespace(pod))
+                if present is None or objects.uid(present) != uid:
+                    self._cache.forget(resources.POD, pod)
+                self._disowned.discard(uid)
+        return tuple(self._cache.indexed(resources.POD, "group", group))
 
     def _context(self, namespace: str, name: str, *, is_group: bool) -> JobContext:
         return JobContext(
@@ -122,3 +147,7 @@ class PodController:
     def _group_key(self, pod: Object) -> list[str]:
         name = self._group_name(pod)
         return [f"{objects.namespace(pod)}/{name}"] if name else []
+
+
+def _owner_uids(workload: Object) -> set[str]:
+    return {reference["uid"] for reference in objects.owner_references(workload) if reference["kind"] == "Pod"}

@@ -35,6 +35,9 @@ from pykueue.translate import devices, messages, outcomes, policy
 log = logging.getLogger(__name__)
 
 
+LAST_WRITES_SECONDS = 3
+"""How long a scheduler that stops waits for the answers to its writes; shorter than the time
+between renewDeadline and leaseDuration."""
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
 
 Refusal = type[events.AdmissionRefused] | type[events.EvictionRefused]
@@ -113,6 +116,8 @@ class Scheduler:
         )
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         self.metrics: Metrics | None = None
+        self.has_unanswered_writes = False
+        """Set at the end: whether a write of this scheduler may still take effect."""
         self.on_decision: list[Callable[[values.ClusterQueueName], None]] = []
         """Called with every ClusterQueue whose queue or usage a decision changed."""
 
@@ -172,9 +177,14 @@ class Scheduler:
         await self._cache.listed(REQUIRED_KINDS)
         self._feed.count_arrivals()
         self._wake.set()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.background.run())
-            group.create_task(self._schedule())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.background.run())
+                group.create_task(self._schedule())
+        finally:
+            self._writer.end()
+            is_ended = await self._writes.end(LAST_WRITES_SECONDS)
+            self.has_unanswered_writes = self._writer.has_unanswered_writes or not is_ended
 
     async def _schedule(self) -> None:
         while True:

@@ -11,6 +11,7 @@ together when there are many.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import decisions, engine, events, values
@@ -23,7 +24,10 @@ SHORTEST_PAUSE_NS = 5_000_000
 """Changes within this time are decided together."""
 LONGEST_PAUSE_NS = 500_000_000
 CYCLES_REMEMBERED = 8
-"""The run ends when a cycle decides what one of so many last cycles decided."""
+"""The run ends when a cycle decides what one of so many last cycles decided.
+
+The decisions must be about the same flavors: a scan of flavors that goes on is something new.
+"""
 
 
 class CycleRunner:
@@ -72,15 +76,16 @@ class CycleRunner:
         """Run cycles until one decides nothing new."""
         self._past_turns_ns = 0
         self._turn_started_ns = self._clock.now_ns()
-        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
+        recent: deque[tuple[list[decisions.Decision], Any]] = deque(maxlen=CYCLES_REMEMBERED)
         while True:
             self._is_running = True
             busy_before_ns = self._busy_ns()
             decided = await self._decide()
-            is_new = bool(decided) and decided not in recent
+            outcome = (decided, self._engine.view.tried_flavors(decided))
+            is_new = bool(decided) and outcome not in recent
             if is_new:
                 self._measure(decided, (self._busy_ns() - busy_before_ns) / SECOND_NS)
-                recent.append(decided)
+                recent.append(outcome)
                 await self._apply_all(decided)
             await self._deliver_waiting()
             self._is_running = False

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.errors import ApiError
+from pykueue.api.labels import POD_GROUP_NAME
 from pykueue.api.rules.jobs.job_kinds import JOB_KINDS
 from pykueue.api.scheme import Object, Resource
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import Explanation
 from pykueue.engine.view import EngineView
 from pykueue.kube.client import Client, ListOptions
-from pykueue.translate import explanations, job_explanations, node_capacity, workload
+from pykueue.translate import explanations, job_explanations, node_capacity, variants, workload
 from pykueue.translate.job_explanations import JobFacts
 from pykueue.translate.jobs import pod_selectors
 
@@ -55,6 +56,9 @@ class JobReference:
         if self.kind in _WORKLOAD_WORDS:
             return []
         return [job_kind.resource for job_kind in JOB_KINDS.values() if self._is_kind(job_kind.resource.kind)]
+
+    def may_name_pods(self) -> bool:
+        return self._is_kind("Pod")
 
     def _is_kind(self, kind: str) -> bool:
         return self.kind in ("", kind.lower(), f"{kind.lower()}s")
@@ -116,7 +120,8 @@ async def read(
         return facts
     # Remedies of a long queue take a while to try, so a copy is asked beside the event loop.
     largest_node = _largest_node(workload_object, nodes, local_queues=named[0], cluster_queues=named[1])
-    explanation = await asyncio.to_thread(view.copy().explain, workload.key(workload_object), largest_node)
+    key = await _explained_key(client, workload_object)
+    explanation = await asyncio.to_thread(view.copy().explain, key, largest_node)
     if explanation is not None and not may_see_all:
         explanation = explanations.without_other_namespaces(explanation, job.namespace)
     queues = {objects.name(queue): queue for queue in named[1] or ()}
@@ -126,7 +131,7 @@ async def read(
     return dataclasses.replace(
         facts,
         explanation=explanation,
-        free=await _free(client, nodes, explanation),
+        free=await _free(client, facts, explanation),
         target_queue="".join(_target_queues(workload_object, named[0])),
         cluster_queue=queue,
         admission_checks=tuple(check for check in named[3] or () if objects.name(check) in names),
@@ -178,7 +183,7 @@ async def _find_job(client: Client, job: JobReference, workload_object: Object |
             obj = await _get(client, resource, job.name, job.namespace)
             if obj is not None:
                 return obj
-        return None
+        return await _first_of_group(client, job) if job.may_name_pods() else None
     kinds = {(kind.resource.api_version, kind.resource.kind): kind.resource for kind in JOB_KINDS.values()}
     for owner in objects.owner_references(workload_object):
         owner_resource = kinds.get((owner["apiVersion"], owner["kind"]))
@@ -186,6 +191,26 @@ async def _find_job(client: Client, job: JobReference, workload_object: Object |
         if obj is not None:
             return obj
     return None
+
+
+async def _first_of_group(client: Client, job: JobReference) -> Object | None:
+    """The first pod of a group that has no Workload yet: too few pods exist."""
+    try:
+        pods = await _list(client, resources.POD, job.namespace, f"{POD_GROUP_NAME}={job.name}")
+    except ApiError:  # no group can have this name
+        return None
+    first = min(pods or (), key=objects.name, default=None)
+    return None if first is None else {**first, "apiVersion": "v1", "kind": "Pod"}
+
+
+async def _explained_key(client: Client, workload_object: Object) -> values.WorkloadKey:
+    """The Workload that is queued: of one with variants the one with quota, or else the first."""
+    if not variants.is_parent(workload_object):
+        return workload.key(workload_object)
+    workloads = await _list(client, resources.WORKLOAD, objects.namespace(workload_object)) or ()
+    parts = [obj for obj in workloads if variants.parent_uid(obj) == objects.uid(workload_object)]
+    parts.sort(key=lambda obj: (not conditions.is_true(obj, "QuotaReserved"), objects.name(obj)))
+    return workload.key(parts[0] if parts else workload_object)
 
 
 async def _workload_of_pods(client: Client, deployment: Object) -> Object | None:
@@ -226,13 +251,15 @@ async def _nodes(client: Client) -> tuple[Object, ...] | None:
 
 
 async def _free(
-    client: Client, nodes: tuple[Object, ...] | None, explanation: Explanation | None
+    client: Client, facts: JobFacts, explanation: Explanation | None
 ) -> tuple[node_capacity.Amounts, ...] | None:
-    """What is free on each node; all pods are read only for advice that depends on it."""
-    if nodes is None or explanation is None or not explanations.advises_quota(explanation):
+    """What is free on each node; all pods are read only for words that depend on it."""
+    if facts.nodes is None or explanation is None:
+        return None
+    if not explanations.advises_quota(explanation) and not any(map(job_explanations.is_without_node, facts.pods)):
         return None
     pods = await _list(client, resources.POD)
-    return None if pods is None else node_capacity.free_amounts(nodes, pods)
+    return None if pods is None else node_capacity.free_amounts(facts.nodes, pods)
 
 
 async def _warnings(client: Client, namespace: str, about: Iterable[Object]) -> list[str]:

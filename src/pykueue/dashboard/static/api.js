@@ -99,8 +99,8 @@ export const paths = {
   localQueue: (namespace, name) => `${KUEUE}/namespaces/${namespace}/localqueues/${name}`,
   priorityClasses: () => `${KUEUE}/workloadpriorityclasses`,
   explanation: (namespace, name, kind) =>
-    `/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/${namespace}/explanations/${name}?kind=${kind.toLowerCase()}`,
-  pending: (name) => `/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/${name}/pendingworkloads?limit=50`,
+    `/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/${namespace}/explanations/${name}?kind=${kind.toLowerCase()}&estimatedStart=true`,
+  pending: (name) => `/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/${name}/pendingworkloads?limit=20&estimatedStart=true`,
   events: (namespace, name) =>
     `/apis/events.k8s.io/v1/namespaces/${namespace}/events?fieldSelector=${encodeURIComponent(`regarding.name=${name}`)}`,
   pods: (namespace) => `/api/v1/namespaces/${namespace}/pods`,

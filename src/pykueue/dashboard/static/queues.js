@@ -1,8 +1,8 @@
 // Cluster queues as a table with depth, waits and admissions, and one queue with its past.
 
 import { history, now, tables, useClock, useTables } from "./store.js";
-import { get, patch, paths } from "./api.js";
-import { Action, Card, Dialog, Empty, Legend, Plot, amount, count, duration, html, link, shortName, useEffect, useMay, useState } from "./ui.js";
+import { call, get, patch, paths } from "./api.js";
+import { Action, Card, Dialog, Empty, Legend, Plot, amount, count, duration, html, link, shortName, startText, useEffect, useMay, useState } from "./ui.js";
 import { QuotaRow } from "./cluster.js";
 
 const KUEUE = "kueue.x-k8s.io";
@@ -91,9 +91,10 @@ function NextInLine({ name, pending }) {
   const [items, setItems] = useState(null);
   useEffect(() => { get(paths.pending(name)).then((answer) => setItems(answer.items || []), () => setItems(null)); }, [name, pending]);
   if (!items || !items.length) return null;
-  return html`<${Card} title="Next in line"><div class="scroll-x"><table><thead><tr><th class="number">Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th></tr></thead>
-    <tbody>${items.slice(0, 20).map((item, index) => html`<tr key=${item.metadata.namespace + item.metadata.name}><td class="number">${index + 1}</td>
-      <td><a class="strong" href=${link("workload", item.metadata.namespace, item.metadata.name)}>${item.metadata.name}</a></td><td>${item.metadata.namespace}</td><td class="number">${item.priority ?? 0}</td></tr>`)}</tbody></table></div><//>`;
+  return html`<${Card} title="Next in line"><div class="scroll-x"><table><thead><tr><th class="number">Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th><th>Estimated start</th></tr></thead>
+    <tbody>${items.map((item, index) => html`<tr key=${item.metadata.namespace + item.metadata.name}><td class="number">${index + 1}</td>
+      <td><a class="strong" href=${link("workload", item.metadata.namespace, item.metadata.name)}>${item.metadata.name}</a></td><td>${item.metadata.namespace}</td><td class="number">${item.priority ?? 0}</td>
+      <td title=${item.estimatedStart ? item.estimatedStart.unknown || "" : ""}>${startText(item.estimatedStart)}</td></tr>`)}</tbody></table></div><//>`;
 }
 
 function QueueActions({ queue }) {
@@ -120,18 +121,33 @@ function RaiseQuota({ name, onClose }) {
       for (const [index, resource] of inside.resources.entries()) entries.push({ key: `${group} ${flavor} ${index}`, label: `${shortName(resource.name)} of ${inside.name}: ${resource.nominalQuota}` });
     }
   }
-  const save = async () => {
-    const groups = JSON.parse(JSON.stringify(object.spec.resourceGroups));
+  const [effect, setEffect] = useState(null);
+  const groups = () => {
+    const changed = JSON.parse(JSON.stringify(object.spec.resourceGroups));
     const [group, flavor, index] = entry.split(" ").map(Number);
-    groups[group].flavors[flavor].resources[index].nominalQuota = value;
+    changed[group].flavors[flavor].resources[index].nominalQuota = value;
+    return changed;
+  };
+  // What the change would do in the next hour; nothing is written.
+  const preview = async () => {
+    setError("");
+    setEffect(["The next hour is simulated …"]);
+    const kind = { apiVersion: "kueue.x-k8s.io/v1beta2", kind: "ClusterQueue" };
+    try {
+      setEffect((await call("POST", "/dashboard/preview", { ...object, ...kind, spec: { ...object.spec, resourceGroups: groups() } })).lines);
+    } catch (failure) { setEffect(null); setError(failure.message); }
+  };
+  const save = async () => {
     try {
       // The version makes sure that a change of somebody else is not lost.
-      await patch(paths.clusterQueue(name), { metadata: { resourceVersion: object.metadata.resourceVersion }, spec: { resourceGroups: groups } });
+      await patch(paths.clusterQueue(name), { metadata: { resourceVersion: object.metadata.resourceVersion }, spec: { resourceGroups: groups() } });
       onClose();
     } catch (failure) { setError(failure.message); }
   };
-  return html`<${Dialog} title=${`Quota of ${name}`} onClose=${onClose} actions=${html`<button type="button" class="primary" disabled=${!value} onClick=${save}>Change</button>`}>
-    <label>Resource<select value=${entry} onChange=${(event) => setEntry(event.target.value)}>${entries.map(({ key, label }) => html`<option value=${key}>${label}</option>`)}</select></label>
-    <label>New nominal quota<input value=${value} placeholder="for example 16 or 64Gi" onInput=${(event) => setValue(event.target.value)} /></label>
+  return html`<${Dialog} title=${`Quota of ${name}`} onClose=${onClose} actions=${html`<button type="button" disabled=${!value} onClick=${preview}>Preview</button>
+    <button type="button" class="primary" disabled=${!value} onClick=${save}>Change</button>`}>
+    <label>Resource<select value=${entry} onChange=${(event) => { setEntry(event.target.value); setEffect(null); }}>${entries.map(({ key, label }) => html`<option value=${key}>${label}</option>`)}</select></label>
+    <label>New nominal quota<input value=${value} placeholder="for example 16 or 64Gi" onInput=${(event) => { setValue(event.target.value); setEffect(null); }} /></label>
+    ${effect && html`<div id="effect" class="effect" role="status">${effect.map((line) => html`<p>${line}</p>`)}</div>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}<//>`;
 }

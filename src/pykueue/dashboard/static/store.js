@@ -12,7 +12,7 @@ const PLURALS = ["clusterqueues", "localqueues", "cohorts", "resourceflavors", "
   "pods", "preemptions"];
 export const tables = Object.fromEntries(PLURALS.map((name) => [name, new Map()]));
 export const history = { short: null, long: null };
-export const connection = { state: "connecting", user: "", mode: "", version: "", scope: {}, message: "", ready: false, skew: 0 };
+export const connection = { state: "connecting", user: "", mode: "", version: "", scope: {}, message: "", ready: false, listed: new Set(), skew: 0 };
 
 const versions = Object.fromEntries([...PLURALS, "history", "connection"].map((name) => [name, 0]));
 const listeners = new Set();
@@ -115,6 +115,9 @@ function apply(message) {
     const { user, mode, version, scope } = message.hello;
     Object.assign(connection, { user, mode, version, scope, skew: message.hello.now - Date.now() / 1000 });
     touch("connection");
+  } else if (message.listed) {
+    for (const plural of message.listed) connection.listed.add(plural);
+    message.listed.forEach(touch);
   } else if (message.history) {
     Object.assign(history, message.history);
     touch("history");

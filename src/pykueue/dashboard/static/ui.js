@@ -41,6 +41,15 @@ export function duration(seconds) {
 }
 
 export const clockTime = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleTimeString([], { hour12: false }) : "");
+// When a pending workload may start, as the server estimates it, with the bar of nine of ten cases.
+export function startText(estimate) {
+  if (!estimate) return "";
+  if (estimate.unknown) return "unknown";
+  const [first, middle, last] = ["p05", "p50", "p95"].map((name) => Math.max(0, stamp(estimate[name]) - Date.now() / 1000));
+  if (last < 1) return "at once";
+  const bar = duration(first) === duration(last) ? "" : ` (${duration(first)} to ${duration(last)})`;
+  return `in ${duration(middle)}${bar}`;
+}
 export const stamp = (text) => (text ? Date.parse(text) / 1000 : 0);
 
 // States of workloads: each has a sign beside its colour
@@ -106,7 +115,7 @@ export function Plot({ times, series, height = 150, label, format }) {
   const names = series.map((entry) => entry.label).join("\n");
   const theme = document.documentElement.dataset.theme;
   useEffect(() => {
-    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: 44 };
+    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: format ? 58 : 44 };
     const options = {
       width: element.current.clientWidth || 300, height, legend: { show: false }, cursor: { y: false },
       padding: [8, 16, 0, 0],

@@ -2,7 +2,7 @@
 
 import { F, tables, useClock, useTables } from "./store.js";
 import { call, get, lines, ownerPath, patch, paths } from "./api.js";
-import { Action, Card, Dialog, Empty, State, amount, clockTime, count, duration, html, link, requestText, shortName, stamp, useEffect, useMay, useRef, useState } from "./ui.js";
+import { Action, Card, Dialog, Empty, State, amount, clockTime, count, duration, html, link, requestText, shortName, stamp, startText, useEffect, useMay, useRef, useState } from "./ui.js";
 import { elapsed } from "./workloads.js";
 
 const KUEUE = "kueue.x-k8s.io";
@@ -81,7 +81,9 @@ function Explanation({ explanation, row }) {
   const text = explanation ? [explanation.summary, ...(explanation.lines || [])].filter((line, index) => line || index) : row && row[F.message] ? [row[F.message]] : [];
   if (!text.length) return null;
   const label = row && ["pending", "reserved", "stopped"].includes(row[F.state]) ? "Why it waits" : "What happens";
-  return html`<${Card} title=${label} class="explanation"><div id="explanation">${text.map((line, index) => (line ? html`<p class=${index ? "" : "strong"}>${line}</p>` : html`<br />`))}</div><//>`;
+  const start = explanation && explanation.estimatedStart;
+  const estimate = start && html`<p class="strong" id="estimated-start">Estimated start: ${startText(start)}${start.unknown ? `, because ${start.unknown}` : ""}</p>`;
+  return html`<${Card} title=${label} class="explanation">${estimate}<div id="explanation">${text.map((line, index) => (line ? html`<p class=${index ? "" : "strong"}>${line}</p>` : html`<br />`))}</div><//>`;
 }
 
 // What happens within one second, in its order: conditions have no fractions of seconds.

@@ -95,7 +95,7 @@ export function Workloads({ query }) {
   const isFiltered = ["text", "namespace", "queue", "state", "user", "priority"].some((name) => chosen[name]);
   const clear = () => set({ text: "", namespace: "", queue: "", state: "", user: "", priority: "" });
   return html`<${Card} class="fill" title="Workloads"
-    aside=${html`<span id="count" aria-live="polite">${count(rows.length)}${rows.length === total ? "" : ` of ${count(total)}`}</span>`}>
+    aside=${html`<span id="count" aria-live="polite">${count(rows.length)}${rows.length === total ? "" : ` of ${count(total)}`}${connection.listed.has("workloads") ? "" : " so far …"}</span>`}>
     <div class="filters" role="search">
       <input ref=${search} type="search" placeholder="Filter by name, kind or reason  ( / )" aria-label="Filter" value=${chosen.text}
         onInput=${(event) => set({ text: event.target.value })} />
@@ -110,7 +110,7 @@ export function Workloads({ query }) {
     </div>
     ${rows.length ? html`<${Rows} rows=${rows} chosen=${chosen} set=${set} cursor=${cursor} />`
       : total ? html`<${Empty} title="Nothing matches this filter">Remove a word, or <button class="text" onClick=${clear}>clear the filter</button>.<//>`
-        : html`<${Empty} title="No workloads yet">${connection.ready ? html`Submit one with <code>pykueue submit --queue NAME -- COMMAND</code>, or with the button above.` : "The list is loading."}<//>`}
+        : html`<${Empty} title="No workloads yet">${connection.listed.has("workloads") ? html`Submit one with <code>pykueue submit --queue NAME -- COMMAND</code>, or with the button above.` : "The list is loading."}<//>`}
   <//>`;
 }
 

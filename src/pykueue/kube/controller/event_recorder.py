@@ -8,8 +8,9 @@ an event is information and not state.
 import asyncio
 import logging
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
@@ -19,6 +20,8 @@ from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 
 log = logging.getLogger(__name__)
+decisions = logging.getLogger("pykueue.decisions")
+"""A line at info for each event that is not a repeat: about what, which, and why."""
 
 SERIES_NS = 6 * 60 * SECOND_NS
 """A repeat within this time belongs to the same event of events.k8s.io/v1."""
@@ -56,6 +59,15 @@ class EventForm(Protocol):
 
     def repeat(self, count: int, last_ns: int) -> Object:
         """The patch for a repeat."""
+        ...
+
+
+@runtime_checkable
+class BatchClient(Protocol):
+    """A client that creates many events in one step."""
+
+    async def create_events(self, resource: Resource, events: Sequence[Object]) -> None:
+        """Create the events. What is refused is dropped."""
         ...
 
 
@@ -151,6 +163,7 @@ class EventRecorder:
             series = self._series[identity] = _Series(name, namespace, event, now_ns)
             if len(self._series) > MOST_REMEMBERED:
                 self._series.popitem(last=False)
+            _log_decision(about, reason, message, component)
         self._add(series)
 
     def _add(self, series: _Series) -> None:
@@ -160,8 +173,11 @@ class EventRecorder:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for _ in range(WRITERS):
-                group.create_task(self._write_all())
+            if isinstance(self._client, BatchClient):
+                group.create_task(self._write_batches(self._client))
+            else:
+                for _ in range(WRITERS):
+                    group.create_task(self._write_all())
             group.create_task(self._add_repeats())
 
     async def _add_repeats(self) -> None:
@@ -181,11 +197,31 @@ class EventRecorder:
                 continue  # its writer writes the new count too
             series.is_busy = True
             try:
-                await self._write(series)
-            except (ApiError, OSError) as error:
-                log.debug("event %s was not recorded: %s", series.name, error)
+                await self._try_to_write(series)
             finally:
                 series.is_busy = False
+
+    async def _write_batches(self, client: BatchClient) -> None:
+        """Create all events that wait in one step, then write their repeats."""
+        while True:
+            await self._arrived.acquire()
+            waiting = {series.name: series for series in self._waiting}
+            self._waiting.clear()
+            new = {series.name: series.first for series in waiting.values() if series.first is not None}
+            try:
+                await client.create_events(self._form.resource, list(new.values()))
+            except (ApiError, OSError) as error:
+                log.debug("%d events were not recorded: %s", len(new), error)
+            for name in new:
+                waiting[name].first, waiting[name].written = None, 1
+            repeated = [series for series in waiting.values() if series.written < series.count]
+            await asyncio.gather(*map(self._try_to_write, repeated))
+
+    async def _try_to_write(self, series: _Series) -> None:
+        try:
+            await self._write(series)
+        except (ApiError, OSError) as error:
+            log.debug("event %s was not recorded: %s", series.name, error)
 
     async def _write(self, series: _Series) -> None:
         if series.first is not None:
@@ -203,3 +239,12 @@ def _reference(about: Object) -> Object:
     metadata = about["metadata"]
     reference = {"apiVersion": about.get("apiVersion", ""), "kind": about.get("kind", ""), "name": metadata["name"]}
     return reference | {key: metadata[key] for key in ("namespace", "uid", "resourceVersion") if metadata.get(key)}
+
+
+def _log_decision(about: Object, reason: str, message: str, component: str) -> None:
+    if not decisions.isEnabledFor(logging.INFO):
+        return
+    metadata = about["metadata"]
+    name = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+    fields = {"object": name, "kind": about.get("kind", ""), "reason": reason, "component": component}
+    decisions.info("%s %s %s: %s", fields["kind"], name, reason, message, extra={"fields": fields})

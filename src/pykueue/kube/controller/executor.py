@@ -271,18 +271,35 @@ class OrderedWrites:
     def __init__(self, limit: int = 64) -> None:
         self._slots = asyncio.Semaphore(limit)
         self._last: dict[Hashable, asyncio.Task[None]] = {}
+        self._begun: dict[asyncio.Task[None], None] = {}
+        self._is_ended = False
 
     def submit(self, key: Hashable, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._last[key] = task = asyncio.get_running_loop().create_task(self._run(self._last.get(key), write))
+        self._begun[task] = None
         task.add_done_callback(lambda done: self._forget(key, done))
+
+    async def end(self, seconds: float) -> bool:
+        """Send no further write; return whether all that were sent end within this time."""
+        self._is_ended = True
+        unfinished = {*self._begun}
+        try:
+            if unfinished:
+                _, unfinished = await asyncio.wait(unfinished, timeout=seconds)
+        finally:
+            for task in unfinished:
+                task.cancel()
+        return not unfinished
 
     async def _run(self, previous: asyncio.Task[None] | None, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if previous is not None:
             await asyncio.wait((previous,))
         async with self._slots:
-            await write()
+            if not self._is_ended:
+                await write()
 
     def _forget(self, key: Hashable, task: asyncio.Task[None]) -> None:
+        del self._begun[task]
         if self._last.get(key) is task:
             del self._last[key]
         if not task.cancelled() and (error := task.exception()) is not None:

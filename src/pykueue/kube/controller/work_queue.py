@@ -115,8 +115,8 @@ class WorkQueue(Generic[KeyType]):
             self._retry(key)
         else:
             self._failures.pop(key, None)
-            if requeue_after_ns > 0:
-                self.add_after(key, requeue_after_ns)
+            if requeue_after_ns > 0:  # what changed meanwhile may be due sooner
+                self.add_unless_due(key, requeue_after_ns)
 
     def _retry(self, key: KeyType) -> None:
         failures = self._failures.get(key, 0)

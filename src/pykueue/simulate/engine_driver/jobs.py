@@ -31,8 +31,15 @@ class JobTable:
     def __len__(self) -> int:
         return len(self.template)
 
+    def add_adopted(self, workload: values.Workload) -> int:
+        """The number of a template of its own: it has an admission, which no other job may get."""
+        self.templates.append(workload)
+        self.limits_ns.append(None)
+        return len(self.templates) - 1
+
     def add_template(self, prototype: values.Workload, *, limit_ns: int | None = None) -> int:
         """The number of the template; equal prototypes share one."""
+        assert prototype.admission is None
         key = (
             prototype.local_queue,
             prototype.priority,

@@ -9,7 +9,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.scheduler.cycle_runner import CYCLES_REMEMBERED
@@ -35,6 +35,8 @@ class SimulationOptions:
     """A job that is evicted so often ends as `looping`: it and others evict each other."""
     checkpoint_ns: int | None = None
     """How often jobs save their work: an evicted job loses what it did since. None: all of it."""
+    cycle_ns: int = 0
+    """How long a scheduling cycle takes. Jobs that it evicts may stop before the next one."""
     check_delay_ns: int = 0
     """How long an admission check takes after quota is reserved."""
     check_delays_ns: dict[str, int] = field(default_factory=dict)
@@ -135,6 +137,10 @@ class Simulation:
         self._next_arrival: int | None = next(self._arrivals, None)
         self._timers: list[tuple[int, int, Timer | None, JobRun | Callable[[], None], int]] = []
         self._sequence = 0
+        self._next_cycle_ns: int | None = None
+        """When the next cycle may start; None if the last one decided nothing or took no time."""
+        self._recent: deque[tuple[list[decisions.Decision], Any]] = deque(maxlen=CYCLES_REMEMBERED)
+        """What the last cycles decided, since something else happened."""
         self._sampling = UsageSampling.of(self.engine, self.now_ns)
 
     # Input besides the table of jobs
@@ -145,9 +151,8 @@ class Simulation:
         `run_ns` is how long it will run from now on, or from its start if it is pending.
         """
         limit = UNKNOWN_NS if run_ns is None else run_ns
-        template = self.jobs.add_template(workload)
         number = self.jobs.add(
-            template,
+            self.jobs.add_adopted(workload),
             submit_ns=workload.created_at_ns,
             run_ns=run_ns,
             name=workload.key.partition("/")[2],
@@ -203,6 +208,10 @@ class Simulation:
         """Evict a running job, as an administrator or a stopped queue would."""
         self._evict(job, reason)
 
+    def end(self, job: JobRun) -> None:
+        """Let a job end now, as its user would."""
+        self._end(job, "finished")
+
     def lose_node(self, name: str) -> None:
         """Delete a node; the Workloads that were placed on it look for another one."""
         self.engine.handle(events.NodeGone(at_ns=self.now_ns, name=name))
@@ -215,6 +224,8 @@ class Simulation:
         times = []
         if self._timers:
             times.append(self._timers[0][0])
+        if self._next_cycle_ns is not None:
+            times.append(self._next_cycle_ns)
         if self._next_arrival is not None:
             times.append(self.jobs.submit_ns[self._next_arrival])
         due_ns = self.engine.next_due_ns
@@ -230,6 +241,8 @@ class Simulation:
 
     def _advance(self, at_ns: int) -> None:
         self._set_time(at_ns)
+        if at_ns != self._next_cycle_ns:
+            self._recent.clear()
         timers = self._timers
         while timers and timers[0][0] <= at_ns:
             _, _, timer, subject, epoch = heapq.heappop(timers)
@@ -247,16 +260,23 @@ class Simulation:
 
     def _decide(self) -> None:
         """Run cycles until one decides nothing new, as the scheduler does."""
-        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
+        if self._next_cycle_ns is not None and self.now_ns < self._next_cycle_ns:
+            return
+        self._next_cycle_ns = None
+        recent = self._recent
         cycle_due = events.CycleDue(at_ns=self.now_ns)
         while self._may_decide() and (decided := self.engine.handle(cycle_due)):
             if not isinstance(decided[0], _ADMITS):
-                if decided in recent:
+                outcome = (decided, self.engine.view.tried_flavors(decided))
+                if outcome in recent:
                     return
-                recent.append(decided)
+                recent.append(outcome)
             self.cycle_count += 1
             for decision in decided:
                 self._apply(decision)
+            if self.options.cycle_ns:
+                self._next_cycle_ns = self.now_ns + self.options.cycle_ns
+                return
 
     def _may_decide(self) -> bool:
         if self._pending_count:

@@ -16,7 +16,7 @@ from pykueue.simulate.engine_driver.simulation import JobRun, Simulation
 from pykueue.simulate.engine_driver.world import World
 from pykueue.simulate.estimates import starts
 from pykueue.simulate.estimates.run_times import JobTraits, RemainingTime, RunTimes, name_prefix
-from pykueue.simulate.estimates.starts import EstimatedStart
+from pykueue.simulate.estimates.starts import MOST_ARRIVALS, Arrival, EstimatedStart, RecentArrivals
 from pykueue.simulate.planning import SimulationPlan
 from pykueue.simulate.report import text
 
@@ -94,6 +94,8 @@ class _Scorer:
         self._learned = RunTimes()
         order = list(plan.jobs.in_order_of_arrival())
         half = len(order) // 2
+        self._order = order
+        self._place = {number: place for place, number in enumerate(order)}
         self._first = frozenset(order[:half])
         step = max(1, -(-(len(order) - half) // MOST_SCORED))
         self._scored = frozenset(order[half::step])
@@ -106,9 +108,35 @@ class _Scorer:
         """Estimate the job when it arrives; an evicted job is queued again and not estimated."""
         if job.number not in self._scored or job.number in self.estimates:
             return
-        remaining = {run.key: self._remaining(run, at_ns) for run in self.simulation.runs.values()}
+        runs = self.simulation.runs.values()
+        self._learned.set_running(
+            (_traits(self._plan.jobs, run.number), at_ns - run.started_ns) for run in runs if run.started_ns is not None
+        )
         self.estimates[job.number] = starts.estimate(
-            self.simulation.engine, job.key, remaining, now_ns=at_ns, configuration=self._plan.configuration
+            self.simulation.engine,
+            job.key,
+            {run.key: self._remaining(run, at_ns) for run in runs},
+            now_ns=at_ns,
+            configuration=self._plan.configuration,
+            recent=self._recent_arrivals(job.number, at_ns),
+        )
+
+    def _recent_arrivals(self, until: int, at_ns: int) -> RecentArrivals:
+        """The jobs that arrived before this one."""
+        jobs = self._plan.jobs
+        place = self._place[until]
+        return RecentArrivals.of(
+            [
+                Arrival(
+                    prototype=jobs.prototype(number),
+                    ago_ns=at_ns - jobs.submit_ns[number],
+                    time=RemainingTime(
+                        samples_ns=tuple(self._learned.samples_ns(_traits(jobs, number))),
+                        limit_ns=jobs.limits_ns[jobs.template[number]],
+                    ),
+                )
+                for number in self._order[max(0, place - MOST_ARRIVALS) : place]
+            ]
         )
 
     def _remaining(self, run: JobRun, at_ns: int) -> RemainingTime:

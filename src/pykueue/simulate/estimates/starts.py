@@ -1,14 +1,15 @@
-"""Plays what is queued and running forward, several times, until the Workload starts.
+"""Plays what is queued and running forward, several times, until Workloads start.
 
-Each run draws how long every job runs. The starts of all runs give the error bar. Jobs whose run
-time nobody knows never end: if the Workload cannot start without their quota, the estimate is
-unknown and names one of them. Jobs that arrive later are unknown, too, and left out.
+Each run draws how long every job runs, and lets jobs arrive as they arrived lately, each time
+shifted by another part of that time. The starts of all runs give the error bar. Jobs whose run
+time nobody knows never end: if a Workload cannot start without their quota, its estimate is
+unknown and names one of them.
 """
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from pykueue.api import times
 from pykueue.api.times import SECOND_NS
@@ -26,6 +27,9 @@ _ENOUGH_CYCLES = 1500
 """After so many scheduling cycles in all, the fewest runs are enough: a user waits for them."""
 MOST_PENDING = 200
 MOST_RUNNING = 1000
+MOST_ARRIVALS = 100
+_FEWEST_ARRIVALS = 10
+_LONGEST_SPAN_NS = 86400 * SECOND_NS
 _MOST_STEPS = 2000
 _HORIZON_NS = 90 * 86400 * SECOND_NS
 _QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
@@ -35,12 +39,44 @@ Remaining = Mapping[values.WorkloadKey, RemainingTime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A job that arrived lately, and how long ago: one like it may arrive again."""
+
+    prototype: values.Workload
+    ago_ns: int
+    time: RemainingTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentArrivals:
+    """The jobs of a span of time up to now; without any, no job arrives."""
+
+    jobs: Sequence[Arrival] = ()
+    span_ns: int = 0
+
+    @classmethod
+    def of(cls, jobs: Sequence[Arrival]) -> Self:
+        """The latest jobs of the last day, if they are enough to say how often jobs arrive."""
+        latest = sorted((job for job in jobs if job.ago_ns <= _LONGEST_SPAN_NS), key=lambda job: job.ago_ns)
+        latest = latest[:MOST_ARRIVALS]
+        return cls(jobs=latest, span_ns=latest[-1].ago_ns + 1) if len(latest) >= _FEWEST_ARRIVALS else cls()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedStart:
     """The waits of all runs in order, or why they are unknown."""
 
     now_ns: int
     waits_ns: tuple[int, ...] = ()
     unknown: str = ""
+    endless: values.WorkloadKey | None = None
+    """The job whose run time nobody knows, if that is why."""
+
+    def hiding(self, namespace: str) -> Self:
+        """The estimate without the name of a Workload outside the namespace."""
+        if self.endless is None or self.endless.startswith(f"{namespace}/"):
+            return self
+        return replace(self, unknown=self.unknown.replace(self.endless, explanations.ELSEWHERE), endless=None)
 
     def quantile_ns(self, share: float) -> int:
         """The wait that this share of the runs does not exceed."""
@@ -56,13 +92,25 @@ def text(estimated_start: Mapping[str, str], now_ns: int) -> str:
     """The line of `pykueue explain`, from the JSON of an estimate."""
     if "unknown" in estimated_start:
         return f"Estimated start: unknown, because {estimated_start['unknown']}"
-    waits_ns = [max(0, times.to_ns(estimated_start[name]) - now_ns) for name in ("p05", "p50", "p95")]
-    first, middle, last = map(explanations.age, waits_ns)
+    first, middle, last = _ages(estimated_start, now_ns)
     if last == "0s":
         return "Estimated start: at once"
     if first == last:
         return f"Estimated start: in about {middle}"
     return f"Estimated start: in about {middle} (between {first} and {last} in nine of ten cases)"
+
+
+def short_text(estimated_start: Mapping[str, str], now_ns: int) -> str:
+    """The cell of a table: `at once`, `12m`, or with its bar `12m (5m-40m)`."""
+    first, middle, last = _ages(estimated_start, now_ns)
+    if last == "0s":
+        return "at once"
+    return middle if first == last else f"{middle} ({first}-{last})"
+
+
+def _ages(estimated_start: Mapping[str, str], now_ns: int) -> list[str]:
+    times_ns = (times.to_ns(estimated_start[name]) for name in ("p05", "p50", "p95"))
+    return [explanations.age(max(0, at_ns - now_ns)) for at_ns in times_ns]
 
 
 def estimate(
@@ -72,15 +120,48 @@ def estimate(
     *,
     now_ns: int,
     configuration: Mapping[str, Any] | None = None,
+    recent: RecentArrivals | None = None,
 ) -> EstimatedStart:
     """When a pending Workload starts. The engine is copied and keeps its state."""
     base = engine.fork()
     workloads = _related(base, key, now_ns)
+    keys = [key]
+    return _estimates(base, workloads, keys, remaining, now_ns=now_ns, configuration=configuration, recent=recent)[key]
+
+
+def estimate_all(
+    engine: Engine,
+    remaining: Remaining,
+    *,
+    now_ns: int,
+    configuration: Mapping[str, Any] | None = None,
+    recent: RecentArrivals | None = None,
+) -> dict[values.WorkloadKey, EstimatedStart]:
+    """When all pending Workloads of an engine start, in one set of runs."""
+    view = engine.view
+    unordered = [workload for key in view.workload_keys() if (workload := view.workload(key)) is not None]
+    workloads = sorted(unordered, key=_order)
+    keys = [workload.key for workload in workloads if workload.admission is None]
+    return _estimates(engine, workloads, keys, remaining, now_ns=now_ns, configuration=configuration, recent=recent)
+
+
+def _estimates(
+    base: Engine,
+    workloads: list[values.Workload],
+    keys: Sequence[values.WorkloadKey],
+    remaining: Remaining,
+    *,
+    now_ns: int,
+    configuration: Mapping[str, Any] | None,
+    recent: RecentArrivals | None,
+) -> dict[values.WorkloadKey, EstimatedStart]:
     pending_count = sum(workload.admission is None for workload in workloads)
     if pending_count > MOST_PENDING or len(workloads) - pending_count > MOST_RUNNING:
-        return EstimatedStart(now_ns=now_ns, unknown=f"too many jobs share its quota ({len(workloads)})")
+        unknown = f"too many jobs share its quota ({len(workloads)})"
+        return {key: EstimatedStart(now_ns=now_ns, unknown=unknown) for key in keys}
     shares = {workload.key: _shares(workload.uid) for workload in workloads}
-    waits_ns = []
+    waits_ns: dict[values.WorkloadKey, list[int]] = {key: [] for key in keys}
+    starts: dict[values.WorkloadKey, EstimatedStart] = {}
     cycles = 0
     for number in range(RUNS):
         if number >= FEWEST_RUNS and cycles > _ENOUGH_CYCLES:
@@ -89,12 +170,30 @@ def estimate(
         for workload in workloads:
             time = remaining.get(workload.key, _UNKNOWN)
             simulation.adopt(workload, run_ns=time.draw_ns(shares[workload.key][number]))
-        start_ns = _start_ns(simulation, key)
-        if start_ns is None:
-            return EstimatedStart(now_ns=now_ns, unknown=_why_unknown(simulation, key))
-        waits_ns.append(start_ns - now_ns)
+        _add_arrivals(simulation, recent or RecentArrivals(), number)
+        start_ns = _starts_ns(simulation, keys)
+        for key in waits_ns.keys() - start_ns.keys():
+            starts[key] = _unknown(simulation, key, now_ns)
+            del waits_ns[key]
+        for key, waits in waits_ns.items():
+            waits.append(start_ns[key] - now_ns)
         cycles += simulation.cycle_count
-    return EstimatedStart(now_ns=now_ns, waits_ns=tuple(sorted(waits_ns)))
+        if not waits_ns:
+            break
+    for key, waits in waits_ns.items():
+        starts[key] = EstimatedStart(now_ns=now_ns, waits_ns=tuple(sorted(waits)))
+    return starts
+
+
+def _add_arrivals(simulation: Simulation, recent: RecentArrivals, number: int) -> None:
+    """Let the jobs of the last span arrive in the next one, in each run with another shift."""
+    now_ns, span_ns = simulation.now_ns, recent.span_ns
+    for position, arrival in enumerate(recent.jobs):
+        after_ns = (span_ns - arrival.ago_ns + span_ns * number // RUNS) % span_ns
+        share = _shares(f"later-{position}")[number]
+        name = f"later-{position}"
+        run_ns = arrival.time.draw_ns(share)
+        simulation.submit(arrival.prototype, run_ns=run_ns, at_ns=now_ns + max(1, after_ns), name=name)
 
 
 def _related(engine: Engine, key: values.WorkloadKey, now_ns: int) -> list[values.Workload]:
@@ -111,7 +210,11 @@ def _related(engine: Engine, key: values.WorkloadKey, now_ns: int) -> list[value
             workloads.append(workload)
         else:
             engine.handle(events.WorkloadGone(at_ns=now_ns, key=other))
-    return sorted(workloads, key=lambda workload: (workload.created_at_ns, workload.key))
+    return sorted(workloads, key=_order)
+
+
+def _order(workload: values.Workload) -> tuple[int, str]:
+    return workload.created_at_ns, workload.key
 
 
 def _shares(uid: str) -> list[float]:
@@ -126,22 +229,27 @@ def _shares(uid: str) -> list[float]:
     return [(place + 0.5) / RUNS for place in sorted(range(RUNS), key=digest)]
 
 
-def _start_ns(simulation: Simulation, key: values.WorkloadKey) -> int | None:
+def _starts_ns(simulation: Simulation, keys: Sequence[values.WorkloadKey]) -> dict[values.WorkloadKey, int]:
+    """When each of the Workloads first started, if it did."""
     steps = 0
-    start_ns: int | None = None
+    waiting = set(keys)
+    starts_ns: dict[values.WorkloadKey, int] = {}
 
     def is_over() -> bool:
-        nonlocal steps, start_ns
+        nonlocal steps
         steps += 1
-        job = simulation.runs.get(key)
-        start_ns = None if job is None else job.started_ns
-        return job is None or start_ns is not None or steps >= _MOST_STEPS
+        for key in [key for key in waiting if (job := simulation.runs.get(key)) is None or job.started_ns is not None]:
+            waiting.remove(key)
+            job = simulation.runs.get(key)
+            if job is not None and job.started_ns is not None:
+                starts_ns[key] = job.started_ns
+        return not waiting or steps >= _MOST_STEPS
 
     simulation.run(simulation.now_ns + _HORIZON_NS, stop=is_over)
-    return start_ns
+    return starts_ns
 
 
-def _why_unknown(simulation: Simulation, key: values.WorkloadKey) -> str:
+def _unknown(simulation: Simulation, key: values.WorkloadKey, now_ns: int) -> EstimatedStart:
     endless = sorted(
         job.key
         for job in simulation.runs.values()
@@ -149,10 +257,12 @@ def _why_unknown(simulation: Simulation, key: values.WorkloadKey) -> str:
     )
     if endless:
         more = f" (nor {len(endless) - 1} more)" if len(endless) > 1 else ""
-        return (
+        unknown = (
             f"nobody knows how long {endless[0]}{more} will run: it has no time limit, and too few jobs like it"
             " have finished after as long a time"
         )
+        return EstimatedStart(now_ns=now_ns, unknown=unknown, endless=endless[0])
     if simulation.next_ns() is not None:
-        return "too much happens before it in a simulation of what is queued"
-    return "it does not start in a simulation of what is queued, even when nothing else runs"
+        return EstimatedStart(now_ns=now_ns, unknown="too much happens before it in a simulation of what is queued")
+    unknown = "it does not start in a simulation of what is queued, even when nothing else runs"
+    return EstimatedStart(now_ns=now_ns, unknown=unknown)

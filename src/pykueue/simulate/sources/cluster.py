@@ -22,7 +22,7 @@ class PastWorkload:
     workload: Object
     """Without its status, as it was when it arrived."""
     submit_ns: int
-    """Since the begin of the history."""
+    """Since the first Workload of the history."""
     run_ns: int | None
     """From its admission to its end; None if it has not ended."""
 
@@ -52,23 +52,28 @@ async def read_objects(client: Client) -> list[Object]:
 
 
 def history(items: list[Object], days: float, now_ns: int, configuration: Mapping[str, Any]) -> ClusterHistory:
-    """The Workloads that were created in the last days, and everything else as it is."""
+    """The Workloads that were created in the last days, and everything else as it is.
+
+    Time begins with the first of them: what was used before is unknown, not nothing.
+    """
     since_ns = now_ns - round(days * _DAY_NS)
-    past = [
-        _past(obj, since_ns)
-        for obj in items
-        if obj["kind"] == "Workload" and to_ns(obj["metadata"]["creationTimestamp"]) >= since_ns
-    ]
+    recent = [obj for obj in items if obj["kind"] == "Workload" and _created_ns(obj) >= since_ns]
+    first_ns = min(map(_created_ns, recent), default=since_ns)
+    past = [_past(obj, first_ns) for obj in recent]
     past.sort(key=lambda row: (row.submit_ns, objects.name(row.workload)))
     others = [obj for obj in items if obj["kind"] != "Workload"]
     return ClusterHistory(objects=others, workloads=past, configuration=configuration)
 
 
-def _past(workload: Object, since_ns: int) -> PastWorkload:
+def _created_ns(workload: Object) -> int:
+    return to_ns(workload["metadata"]["creationTimestamp"])
+
+
+def _past(workload: Object, first_ns: int) -> PastWorkload:
     stripped = copy.deepcopy({name: part for name, part in workload.items() if name != "status"})
     return PastWorkload(
         workload=stripped,
-        submit_ns=to_ns(workload["metadata"]["creationTimestamp"]) - since_ns,
+        submit_ns=_created_ns(workload) - first_ns,
         run_ns=run_ns(workload),
     )
 

@@ -4,7 +4,6 @@ The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes in
 tolerations.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from pykueue.api import errors, resource_lists, resources
@@ -12,12 +11,17 @@ from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading
-from pykueue.api.rules.builtin import containers, pod_resources, pod_spec, pod_update
+from pykueue.api.rules.builtin import (
+    containers,
+    pod_annotations,
+    pod_resources,
+    pod_spec,
+    pod_update,
+    scheduling,
+)
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-_STATIC_POD = "kubernetes.io/config.mirror"
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -42,27 +46,36 @@ def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
         _apply_limit_ranges(request, spec)
         _apply_runtime_class(request, spec)
-        spec.setdefault("serviceAccountName", "default")
-        spec.setdefault("serviceAccount", spec["serviceAccountName"])
+        if spec.get("serviceAccountName") in (None, ""):
+            spec["serviceAccountName"] = spec["serviceAccount"] = "default"
         _apply_priority(request, spec)
         _add_default_tolerations(spec)
         request.object.setdefault("status", {"phase": "Pending", "qosClass": qos_class(spec)})
+
+
+def select_by_own_labels(request: AdmissionRequest) -> None:
+    """Complete the selectors of a new pod, as the API server does after all admission."""
+    spec = request.object.get("spec")
+    if request.operation == "CREATE" and isinstance(spec, dict):
+        scheduling.select_by_own_labels(spec, reading.labels(request.object))
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
     old, spec = request.old, reading.mapping(request.object.get("spec"))
     if request.subresource == "binding" and old is not None:
         pod_update.check_binding(request.object, old)
-    if request.subresource not in _CHECKED_SUBRESOURCES or not reading.has_changed(request.object, old, "spec"):
+    if request.subresource not in _CHECKED_SUBRESOURCES:
         return ValidationResult()
-    field_errors = [*_check_annotations(request.object)]
+    field_errors = [*_check_annotations(request.object, old)]
+    if not reading.has_changed(request.object, old, "spec"):
+        return ValidationResult(invalid=tuple(field_errors))
     field_errors += pod_spec.check_pod_spec("spec", spec, pod_name=_name(request), is_pod=True)
     for name in ("containers", "initContainers"):
         for index, container in enumerate(reading.mappings(spec.get(name))):
             field_errors += containers.check_image_text(f"spec.{name}[{index}]", container)
     if old is not None:
         before = reading.mapping(old.get("spec"))
-        if request.subresource == "ephemeralcontainers" and _STATIC_POD in reading.annotations(old):
+        if request.subresource == "ephemeralcontainers" and pod_annotations.MIRROR_POD in reading.annotations(old):
             error = faults.forbidden("", "static pods do not support ephemeral containers")
             return ValidationResult(invalid=(error,))
         field_errors += _CHECKED_SUBRESOURCES[request.subresource](spec, before)
@@ -71,6 +84,7 @@ def validate(request: AdmissionRequest) -> ValidationResult:
             field_errors.append(faults.invalid("spec", qos_class(before), detail))
         return ValidationResult(invalid=tuple(field_errors))
     field_errors += _check_new(spec)
+    field_errors += pod_annotations.check_profiles("spec", reading.annotations(request.object), spec)
     if not field_errors:
         _enforce_limit_ranges(request, spec)
         _enforce_overhead(request, spec)
@@ -85,14 +99,13 @@ _CHECKED_SUBRESOURCES: Mapping[str, Callable[[Object, Object], Iterator[FieldErr
 """The writes that may change a pod's spec, and what each may change."""
 
 
-def _check_annotations(pod: Object) -> Iterator[FieldError]:
-    annotations = reading.annotations(pod)
-    if (config_hash := annotations.get(_STATIC_POD)) is not None and not reading.at(pod, "spec", "nodeName"):
-        detail = "must set spec.nodeName if mirror pod annotation is set"
-        yield faults.invalid(f"metadata.annotations[{_STATIC_POD}]", config_hash, detail)
-    cost = annotations.get(_DELETION_COST, "0")
-    if re.fullmatch(r"0|-?[1-9]\d{0,9}", cost, re.ASCII) is None or not -(2**31) <= int(cost) < 2**31:
-        yield faults.invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
+def _check_annotations(pod: Object, old: Object | None) -> Iterator[FieldError]:
+    annotations, before = reading.annotations(pod), reading.annotations(old or {})
+    if old is not None and annotations == before:
+        return
+    yield from pod_annotations.check("metadata.annotations", annotations, reading.mapping(pod.get("spec")))
+    if old is not None:
+        yield from pod_annotations.check_update(annotations, before)
 
 
 def _check_new(spec: Object) -> Iterator[FieldError]:

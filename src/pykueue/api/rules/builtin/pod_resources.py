@@ -40,6 +40,9 @@ def check_pod(path: str, spec: Object) -> Iterator[FieldError]:
     if not resources:
         return
     here = f"{path}.resources"
+    if reading.at(spec, "os", "name") == "windows":
+        yield faults.forbidden(here, "may not be set for a windows pod")
+        return
     if resources.get("claims") is not None:
         yield faults.forbidden(f"{here}.claims", "claims may not be set for Resources at pod-level")
     yield from _check_requirements(here, resources, _check_pod_resource)

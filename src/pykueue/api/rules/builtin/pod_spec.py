@@ -7,7 +7,14 @@ from typing import Any
 from pykueue.api.errors import FieldError
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.rules.builtin import containers, pod_resources, scheduling, security_context, volumes
+from pykueue.api.rules.builtin import (
+    containers,
+    pod_annotations,
+    pod_resources,
+    scheduling,
+    security_context,
+    volumes,
+)
 from pykueue.api.rules.builtin.containers import PodContext
 from pykueue.api.rules.builtin.probes import PROBES
 from pykueue.api.scheme import Object
@@ -16,6 +23,7 @@ _MODE_0644 = 420
 _WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 _TOKEN_SECONDS = 3600
 _LARGEST_INT32 = 2**31 - 1
+_OCTETS = 4
 _MOST_NAMESERVERS, _MOST_SEARCHES = 3, 32
 _CHOICES = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
@@ -123,9 +131,12 @@ def _default_volume(volume: Object) -> None:
 def check_template(path: str, template: Any) -> Iterator[FieldError]:
     metadata = reading.mapping(reading.at(template, "metadata"))
     yield from syntax.check_labels(f"{path}.labels", reading.text_map(metadata.get("labels")))
-    yield from syntax.check_annotations(f"{path}.annotations", reading.text_map(metadata.get("annotations")))
+    annotations = reading.text_map(metadata.get("annotations"))
+    yield from syntax.check_annotations(f"{path}.annotations", annotations)
     spec = reading.mapping(reading.at(template, "spec"))
+    yield from pod_annotations.check(f"{path}.annotations", annotations, spec)
     yield from check_pod_spec(f"{path}.spec", spec)
+    yield from pod_annotations.check_profiles(f"{path}.spec", annotations, spec)
     if reading.sequence(spec.get("ephemeralContainers")):
         yield faults.forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
@@ -221,10 +232,26 @@ def _check_dns(path: str, spec: Object) -> Iterator[FieldError]:
 
 
 def _check_address(path: str, address: str) -> Iterator[FieldError]:
-    try:
-        ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
+    """An IP address without leading zeros, which some programs read as octal numbers."""
+    start, colon, dotted = address.rpartition(":")
+    octets = dotted.split(".")
+    if len(octets) == _OCTETS:
+        dotted = ".".join(octet.lstrip("0") or octet[:1] for octet in octets)
+    without_zeros = f"{start}{colon}{dotted}"
+    parsed = _parsed_address(without_zeros)
+    if parsed is None or "%" in address:
         yield faults.invalid(path, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+    elif without_zeros != address:
+        yield faults.invalid(path, address, "must not have leading 0s")
+    elif isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        yield faults.invalid(path, address, "must not be an IPv4-mapped IPv6 address")
+
+
+def _parsed_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        return None
 
 
 def _check_names(path: str, spec: Object) -> Iterator[FieldError]:

@@ -1,6 +1,7 @@
 """Validation of where a pod may run: affinity, tolerations, spread constraints, gates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
@@ -26,6 +27,32 @@ def check(path: str, spec: Object) -> Iterator[FieldError]:
     yield from _check_spread(
         f"{path}.topologySpreadConstraints", reading.mappings(spec.get("topologySpreadConstraints"))
     )
+
+
+def select_by_own_labels(spec: Object, labels: Mapping[str, str]) -> None:
+    """Add the pod's labels that `matchLabelKeys` and `mismatchLabelKeys` name to the selectors.
+
+    A requirement that is already there is not added again, so that this may run repeatedly.
+    """
+    affinity = reading.mapping(spec.get("affinity"))
+    terms = reading.mappings(spec.get("topologySpreadConstraints"))
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms += reading.mappings(reading.at(affinity, name, _REQUIRED))
+        preferred = reading.mappings(reading.at(affinity, name, _PREFERRED))
+        terms += [reading.mapping(term.get("podAffinityTerm")) for term in preferred]
+    for term in terms:
+        for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in reading.texts(term.get(name)):
+                if key in labels:
+                    _require(term.get("labelSelector"), {"key": key, "operator": operator, "values": [labels[key]]})
+
+
+def _require(selector: Any, requirement: Object) -> None:
+    """Add the requirement to the selector; no selector selects nothing and stays so."""
+    if isinstance(selector, dict):
+        requirements = reading.sequence(selector.get("matchExpressions"))
+        if requirement not in requirements:
+            selector["matchExpressions"] = [*requirements, requirement]
 
 
 def _check_gates(path: str, gates: list[Object]) -> Iterator[FieldError]:
@@ -131,10 +158,23 @@ def _check_label_keys(path: str, term: Object) -> Iterator[FieldError]:
             continue
         for index, key in enumerate(keys):
             yield from syntax.check_label_key(f"{path}.{name}[{index}]", key)
+    yield from _check_selected_once(path, match, reading.mapping(term.get("labelSelector")))
     for index, key in enumerate(match):
         if key in mismatch:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield faults.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
+
+
+def _check_selected_once(path: str, match: list[str], selector: Object) -> Iterator[FieldError]:
+    """A key of `matchLabelKeys` is in the selector once, with the pod's own value."""
+    indexes = {key: index for index, key in enumerate(match)}
+    selected = set(reading.text_map(selector.get("matchLabels")))
+    for expression in reading.mappings(selector.get("matchExpressions")):
+        key = reading.text(expression.get("key"))
+        if key in indexes and key in selected:
+            detail = "exists in both matchLabelKeys and labelSelector"
+            yield faults.invalid(f"{path}[{indexes[key]}]", key, detail)
+        selected.add(key)
 
 
 def _check_spread(path: str, constraints: list[Object]) -> Iterator[FieldError]:

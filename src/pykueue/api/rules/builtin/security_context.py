@@ -14,6 +14,7 @@ _LONGEST_SYSCTL = 253
 _SYSCTL_SEGMENT = re.compile("[a-z0-9]([-_a-z0-9]*[a-z0-9])?", re.ASCII)
 _SYSCTL = rf"({_SYSCTL_SEGMENT.pattern}[\./])*{_SYSCTL_SEGMENT.pattern}"
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_LONGEST_APPARMOR_PROFILE = 4095
 _IDS = ("fsGroup", "runAsUser", "runAsGroup")
 
 
@@ -88,22 +89,31 @@ def _check_id(path: str, value: Any) -> Iterator[FieldError]:
 
 
 def _check_profiles(path: str, context: Object) -> Iterator[FieldError]:
-    for name, word in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
-        profile = context.get(name)
-        if isinstance(profile, dict):
-            yield from _check_profile(f"{path}.{name}", profile, name, word)
+    for name, word, check_file in (
+        ("seccompProfile", "seccomp", volumes.check_descending_path),
+        ("appArmorProfile", "AppArmor", _check_apparmor_profile),
+    ):
+        if not isinstance(profile := context.get(name), dict):
+            continue
+        here, kind, file = f"{path}.{name}", profile.get("type", ""), profile.get("localhostProfile")
+        if not kind:
+            yield faults.required(f"{here}.type", f"type is required when {name} is set")
+        elif kind not in _PROFILES:
+            yield faults.not_supported(f"{here}.type", kind, _PROFILES)
+        if kind != "Localhost":
+            if file is not None and (kind in _PROFILES or word == "seccomp"):
+                detail = f"can only be set when {word} type is Localhost"
+                yield faults.invalid(f"{here}.localhostProfile", file, detail)
+        elif file is None:
+            yield faults.required(f"{here}.localhostProfile", f"must be set when {word} type is Localhost")
+        else:
+            yield from check_file(f"{here}.localhostProfile", reading.text(file))
 
 
-def _check_profile(path: str, profile: Object, name: str, word: str) -> Iterator[FieldError]:
-    kind, file = profile.get("type", ""), profile.get("localhostProfile")
-    if not kind:
-        yield faults.required(f"{path}.type", f"type is required when {name} is set")
-    elif kind not in _PROFILES:
-        yield faults.not_supported(f"{path}.type", kind, _PROFILES)
-    if kind == "Localhost":
-        if not file:
-            yield faults.required(f"{path}.localhostProfile", f"must be set when {word} type is Localhost")
-        elif word == "seccomp":
-            yield from volumes.check_descending_path(f"{path}.localhostProfile", reading.text(file))
-    elif file is not None:
-        yield faults.invalid(f"{path}.localhostProfile", file, f"can only be set when {word} type is Localhost")
+def _check_apparmor_profile(path: str, profile: str) -> Iterator[FieldError]:
+    if profile != profile.strip():
+        yield faults.invalid(path, profile, "must not be padded with whitespace")
+    elif not profile:
+        yield faults.required(path, "must be set when AppArmor type is Localhost")
+    if len(profile.encode()) > _LONGEST_APPARMOR_PROFILE:
+        yield faults.too_long(path, _LONGEST_APPARMOR_PROFILE)

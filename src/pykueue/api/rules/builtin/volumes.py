@@ -8,7 +8,7 @@ from typing import Any
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.rules.builtin import downward_api
+from pykueue.api.rules.builtin import downward_api, signers
 from pykueue.api.scheme import Object
 
 Check = Callable[[str, Object], Iterator[FieldError]]
@@ -29,7 +29,8 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 _TOKEN_SECONDS = (600, 2**32)
-_CERTIFICATE_SECONDS = 3600
+_CERTIFICATE_SECONDS = (3600, 91 * 24 * 3600)
+_KUBERNETES_CERTIFICATE_SECONDS = 24 * 3600
 
 
 def check_volumes(path: str, volumes: list[Object], pod_name: str) -> tuple[dict[str, Object], list[FieldError]]:
@@ -279,19 +280,44 @@ def _check_trust_bundle(path: str, source: Object) -> Iterator[FieldError]:
     names = [name for name in ("name", "signerName") if source.get(name) is not None]
     if len(names) > 1:
         yield faults.invalid(path, source, "only one of name and signerName may be used")
-    elif not names:
+    elif names == ["name"]:
+        yield from _check_named_bundle(path, source)
+    elif names == ["signerName"]:
+        yield from _check_signer_of_bundles(path, source)
+    else:
         yield faults.required(path, "either name or signerName must be specified")
     yield from _requires("path")(path, source)
     yield from _check_file_path(f"{path}.path", reading.text(source.get("path")))
 
 
+def _check_named_bundle(path: str, source: Object) -> Iterator[FieldError]:
+    if not (name := reading.text(source.get("name"))):
+        yield faults.required(f"{path}.name", "must be a valid object name")
+    yield from signers.check_trust_bundle_name(f"{path}.name", name)
+    if (selector := source.get("labelSelector")) is not None:
+        yield faults.invalid(f"{path}.labelSelector", selector, "labelSelector must be unset if name is specified")
+
+
+def _check_signer_of_bundles(path: str, source: Object) -> Iterator[FieldError]:
+    if not (signer_name := reading.text(source.get("signerName"))):
+        yield faults.required(f"{path}.signerName", "must be a valid signer name")
+    yield from signers.check_name(f"{path}.signerName", signer_name)
+    yield from syntax.check_label_selector(f"{path}.labelSelector", source.get("labelSelector"))
+
+
 def _check_certificate(path: str, source: Object) -> Iterator[FieldError]:
-    yield from _requires("signerName")(path, source)
+    signer_name = reading.text(source.get("signerName"))
+    yield from signers.check_name(f"{path}.signerName", signer_name)
+    yield from syntax.check_user_annotations(f"{path}.userAnnotations", reading.text_map(source.get("userAnnotations")))
     if (key_type := source.get("keyType", "")) not in _KEY_TYPES:
         yield faults.not_supported(f"{path}.keyType", key_type, _KEY_TYPES)
-    seconds = reading.integer(source.get("maxExpirationSeconds"), _CERTIFICATE_SECONDS)
-    if seconds < _CERTIFICATE_SECONDS:
-        detail = f"if provided, maxExpirationSeconds must be >= {_CERTIFICATE_SECONDS}"
+    least, most = _CERTIFICATE_SECONDS
+    if signers.is_of_kubernetes(signer_name):
+        most = _KUBERNETES_CERTIFICATE_SECONDS
+    seconds = reading.integer(source.get("maxExpirationSeconds"), least)
+    if not least <= seconds <= most:
+        bound = f">= {least}" if seconds < least else f"<= {most}"
+        detail = f"if provided, maxExpirationSeconds must be {bound}"
         yield faults.invalid(f"{path}.maxExpirationSeconds", seconds, detail)
     names = [name for name in ("credentialBundlePath", "keyPath", "certificateChainPath") if source.get(name)]
     for name in names:

@@ -1,0 +1,84 @@
+"""The library as a program uses it."""
+
+import pytest
+
+import pykueue
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with pykueue.Cluster(cpu=4, gpus=1) as running:
+        yield running
+
+
+def test_job_runs_for_its_duration(cluster):
+    start = cluster.now
+    name = cluster.submit(duration="10m")
+    cluster.wait(name)
+    assert 600 <= (cluster.now - start).total_seconds() < 605
+    assert cluster.get("job", name)["status"]["succeeded"] == 1
+
+
+def test_failed_job_is_finished_and_explained(cluster):
+    cluster.submit(name="broken", duration=5, exit_code=3)
+    cluster.wait("broken")
+    explanation = cluster.explain("broken")
+    assert "failed" in str(explanation)
+    assert explanation.details["state"] == explanation.state == "finished"
+
+
+def test_wait_says_why(cluster):
+    cluster.submit(name="huge", cpu=40, duration="1m")
+    with pytest.raises(pykueue.WaitError, match="It can never start as things are: it asks for 40 cpu"):
+        cluster.wait("huge", "Admitted", timeout="1m")
+    cluster.delete("job", "huge")
+    assert [job for job in cluster.list("jobs") if job["metadata"]["name"] == "huge"] == []
+
+
+def test_refused_object_says_what_is_wrong(cluster):
+    with pytest.raises(pykueue.ClusterError, match=r"spec.stopPolicy"):
+        cluster.patch("clusterqueue", "default", {"spec": {"stopPolicy": "Perhaps"}})
+
+
+def test_unknown_names_are_errors(cluster):
+    for call in (
+        lambda: cluster.get("job", "nobody"),
+        lambda: cluster.get("wombat", "x"),
+        lambda: cluster.apply("no-such-file.yaml"),
+        lambda: cluster.advance("soon"),
+        lambda: cluster.explain("nobody"),
+    ):
+        with pytest.raises(pykueue.ClusterError):
+            call()
+
+
+def test_apply_changes_what_exists(cluster):
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "default"}}
+    cluster.apply(queue | {"spec": {"stopPolicy": "Hold"}})
+    cluster.submit(name="held", duration=1)
+    assert not cluster.is_admitted("held")
+    cluster.patch("clusterqueue", "default", {"spec": {"stopPolicy": "None"}})
+    cluster.wait("held", timeout="10s")
+
+
+def test_simulation_of_the_queues(cluster):
+    result = cluster.simulate(generate="jobs=20 rate=60/h run=fixed(5m) resource=cpu sizes=1")
+    assert len(result.job_rows()) == 20
+    doubled = cluster.simulate(
+        "clusterqueue/default.nominalQuota[cpu]=8", generate="jobs=20 rate=60/h run=fixed(5m) resource=cpu sizes=1"
+    )
+    assert len(doubled.job_rows()) == 20
+
+
+def test_closed_cluster_says_so():
+    with pytest.raises(pykueue.ClusterError, match="does not run"):
+        pykueue.Cluster().submit()
+
+
+async def test_coroutines():
+    async with pykueue.AsyncCluster(cpu=1) as cluster:
+        await cluster.submit(name="train", duration="2h")
+        await cluster.advance("1h")
+        assert await cluster.is_admitted("train")
+        await cluster.wait("train")
+        assert (await cluster.explain("train")).state == "finished"
