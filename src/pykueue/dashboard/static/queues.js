@@ -80,16 +80,23 @@ export function Queue({ name }) {
       <${Card}><${Plot} label="Admissions a minute" times=${ring.times} series=${series("rate", "admitted")} /><//>
       <${Card}><${Plot} label="Mean wait of admitted workloads" times=${ring.times} series=${[{ ...series("wait", "wait")[0], isSparse: true }]} format=${(value) => duration(value)} /><//>
     </div>` : html`<${Card}><${Empty} title="No samples yet">The first ones arrive within half a minute.<//><//>`}
-    <${NextInLine} name=${name} pending=${queue.pending} />
+    <${NextInLine} name=${name} pending=${queue.pending} admitted=${queue.admitted} />
     <${Card} title="Local queues">${locals.length ? html`<table><tbody>${locals.map((local) => html`<tr key=${`${local.namespace}/${local.name}`}><td><a class="strong" href=${`#/workloads?namespace=${local.namespace}&queue=${local.name}`}>${local.namespace}/${local.name}</a></td>
       <td class="number">${count(local.pending)} pending</td><td class="number">${count(local.admitted)} admitted</td></tr>`)}</tbody></table>`
     : html`<${Empty} title="No local queue leads here">Workloads reach a cluster queue through a LocalQueue.<//>`}<//>`;
 }
 
-// The pending workloads in the order in which they are tried.
-function NextInLine({ name, pending }) {
+// The pending workloads in the order in which they are tried. Estimates have no watch and change
+// without the queue, so they are asked for again.
+function NextInLine({ name, pending, admitted }) {
   const [items, setItems] = useState(null);
-  useEffect(() => { get(paths.pending(name)).then((answer) => setItems(answer.items || []), () => setItems(null)); }, [name, pending]);
+  useEffect(() => {
+    let isCurrent = true;
+    const read = () => get(paths.pending(name)).then((answer) => isCurrent && setItems(answer.items || []), () => isCurrent && setItems(null));
+    read();
+    const timer = setInterval(() => { if (!document.hidden) read(); }, 10000);
+    return () => { isCurrent = false; clearInterval(timer); };
+  }, [name, pending, admitted]);
   if (!items || !items.length) return null;
   return html`<${Card} title="Next in line"><div class="scroll-x"><table><thead><tr><th class="number">Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th><th>Estimated start</th></tr></thead>
     <tbody>${items.map((item, index) => html`<tr key=${item.metadata.namespace + item.metadata.name}><td class="number">${index + 1}</td>
