@@ -6,6 +6,9 @@
 {{- range .Values.controllerManager.featureGates -}}
 {{- $_ := set $made "featureGates" (merge (dict .name .enabled) ($made.featureGates | default dict)) -}}
 {{- end -}}
+{{- if .Values.enableCertManager -}}
+{{- $_ := set $made "internalCertManagement" (mergeOverwrite ($made.internalCertManagement | default dict) (dict "enable" false)) -}}
+{{- end -}}
 {{- toYaml $made -}}
 {{- end -}}
 
@@ -25,11 +28,12 @@
 {{/* Port of an address, or a default where it has none. */}}
 {{- define "pykueue.port" -}}{{- splitList ":" . | last -}}{{- end -}}
 
-{{/* Names of the Service and the Secret of the webhooks, as JSON. */}}
+{{/* Names of the Service and the Secret of the webhooks, and whether the controller makes certificates, as JSON. */}}
 {{- define "pykueue.certificates" -}}
 {{- $default := dict "webhookServiceName" "kueue-webhook-service" "webhookSecretName" "kueue-webhook-server-cert" -}}
 {{- $configuration := fromYaml (include "pykueue.configuration" .) -}}
-{{- toJson (merge (dict) ($configuration.internalCertManagement | default dict) $default) -}}
+{{- $certificates := merge (dict) ($configuration.internalCertManagement | default dict) $default -}}
+{{- toJson (set $certificates "enable" (dig "internalCertManagement" "enable" true $configuration)) -}}
 {{- end -}}
 
 {{/* All namespaces but the system's and our own, as the JSON of a requirement. */}}

@@ -134,4 +134,5 @@ def _metrics_service(configuration: Loaded) -> list[Object]:
         return []
     spec = {"selector": dict(_LABELS), "ports": [{"name": "https", "port": port, "targetPort": port}]}
     metadata = _metadata(configuration, f"{NAME}-metrics")
+    metadata["labels"]["app.kubernetes.io/component"] = "metrics"
     return [{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}]
