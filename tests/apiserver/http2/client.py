@@ -8,6 +8,7 @@ import h2.events
 
 from pykueue.apiserver.http2 import frames
 from pykueue.apiserver.http2.connection import Http2Connection
+from pykueue.apiserver.http2.turns import Turns
 
 GET = [(":method", "GET"), (":scheme", "https"), (":authority", "server"), (":path", "/a")]
 POST = [(":method", "POST"), *GET[1:]]
@@ -57,10 +58,10 @@ class Transport:
 class Server:
     """A connection with a handler, and the frames that it has sent."""
 
-    def __init__(self, handler):
+    def __init__(self, handler, turns=None, owner=""):
         self.lost = 0
         self.transport = Transport()
-        self.connection = Http2Connection(handler, self._count)
+        self.connection = Http2Connection(handler, self._count, turns or Turns(), lambda _: owner)
         self.transport.protocol = self.connection
         self.connection.connection_made(self.transport)
 
@@ -71,8 +72,8 @@ class Server:
 class RawClient(Server):
     """Sends any bytes and reads the frames of the server as tuples."""
 
-    def __init__(self, handler, *, has_begun=True):
-        super().__init__(handler)
+    def __init__(self, handler, *, has_begun=True, **options):
+        super().__init__(handler, **options)
         if has_begun:
             self.send(frames.PREFACE + frames.settings({}))
 

@@ -148,3 +148,31 @@ async def test_a_reader_of_a_large_response_may_open_its_windows_often():
         await asyncio.sleep(0)
         client.transport.take()
     assert not client.transport.is_closed
+
+
+async def test_a_client_that_does_not_read_is_not_read():
+    """Frames without flow control, such as headers and answers to pings, would fill the memory."""
+
+    async def handle(stream):
+        stream.respond(200, [("a", 1000 * "x")], b"")
+
+    client = RawClient(handle)
+    client.transport.is_full = True
+    for index in range(MOST_FRAMES):
+        if client.transport.is_paused:
+            break
+        client.send(frame(frames.HEADERS, WHOLE, 2 * index + 1, HEAD))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    written = len(client.transport.written)
+    assert client.transport.is_paused
+    for index in range(MOST_FRAMES, MOST_FRAMES + 100):  # what had arrived before the pause
+        client.send(frame(frames.HEADERS, WHOLE, 2 * index + 1, HEAD))
+        await asyncio.sleep(0)
+    assert len(client.transport.written) < written + 3000
+    client.transport.is_full = False
+    client.connection.resume_writing()
+    while client.transport.is_paused:
+        await asyncio.sleep(0)
+    kinds = [kind for kind, _, _, _ in await client.frames()]
+    assert kinds.count(frames.HEADERS) > 100

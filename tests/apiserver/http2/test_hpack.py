@@ -74,9 +74,10 @@ def test_bad_padding_is_refused(data):
         b"\x40\x01a",
         b"\x82\x20",
         b"\x3f\xe2\x1f",
+        b"\x20\x20\x20\x82",
         b"\x00\x7f\xff\xff\xff\xff\x0f",
     ],
-    ids=["0", "huge", "absent", "cut", "short", "no value", "late size", "large size", "long"],
+    ids=["0", "huge", "absent", "cut", "short", "no value", "late size", "large size", "many sizes", "long"],
 )
 def test_broken_blocks_are_refused(block):
     with pytest.raises(hpack.HpackError):
@@ -88,6 +89,14 @@ def test_few_bytes_do_not_become_many():
     decoder.decode(b"\x40\x01a\x7f\xa1\x1e" + 4000 * b"x")
     with pytest.raises(hpack.HeaderListTooLarge):
         decoder.decode(b"\xbe" * 20)
+
+
+def test_many_fields_are_refused():
+    """A field of one byte costs as much time as a long one."""
+    decoder = hpack.Decoder()
+    assert len(decoder.decode(hpack.MOST_FIELDS * b"\x93")) == hpack.MOST_FIELDS
+    with pytest.raises(hpack.HeaderListTooLarge):
+        decoder.decode((hpack.MOST_FIELDS + 1) * b"\x93")
 
 
 def test_a_value_that_was_evicted_is_decoded_again():

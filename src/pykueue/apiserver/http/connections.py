@@ -98,6 +98,11 @@ class Connections:
         if self._sweep_handle is None:
             self._sweep_handle = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
+    def owner(self, key: object) -> str:
+        """The user of a connection, or its address until one is known."""
+        connection = self._open.get(key)
+        return "" if connection is None else connection.user or connection.peer
+
     def closed(self, key: object) -> None:
         connection = self._open.pop(key, None)
         if connection is not None:

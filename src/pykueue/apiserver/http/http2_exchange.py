@@ -13,6 +13,7 @@ from pykueue.apiserver.http.messages import Upgrade
 from pykueue.apiserver.http2.connection import Http2Connection
 from pykueue.apiserver.http2.hpack import Field
 from pykueue.apiserver.http2.streams import Stream
+from pykueue.apiserver.http2.turns import Turns
 from pykueue.kube import server_header
 
 
@@ -23,6 +24,7 @@ class Http2Server:
         self._answer = handle
         self._registry = connections
         self._connections: set[Http2Connection] = set()
+        self._turns = Turns()
 
     def connect(self, transport: asyncio.Transport) -> None:
         """Serve a connection whose client has chosen HTTP/2."""
@@ -32,7 +34,7 @@ class Http2Server:
         def handle(stream: Stream) -> Awaitable[None]:
             return self._answer(Http2Exchange(stream, remote))
 
-        connection = Http2Connection(handle, self._lost)
+        connection = Http2Connection(handle, self._lost, self._turns, self._registry.owner)
         self._connections.add(connection)
         transport.set_protocol(connection)
         self._registry.opened(connection, transport, connection.retire)

@@ -4,6 +4,7 @@ Its limits are those of other connections, counted in streams: a request that wa
 its place until its handler has ended, so that resetting requests starts no more of them. Frames
 that ask for nothing (pings, settings, window updates, resets, tiny data) are paid from a credit,
 which grows with time and with what the client is sent. A client without credit is disconnected.
+How much is read in one turn of the event loop is limited for all connections together (`turns`).
 
 What is written in one turn of the event loop is one write to the transport. Streams with data take
 turns, one frame each, as far as their windows and the transport allow; a stream whose client does
@@ -20,6 +21,7 @@ from pykueue.apiserver.http2.frame_buffer import FrameBuffer
 from pykueue.apiserver.http2.frames import Http2Error, StreamError
 from pykueue.apiserver.http2.hpack import Field
 from pykueue.apiserver.http2.streams import Stream
+from pykueue.apiserver.http2.turns import Turns
 
 MOST_STREAMS = 250
 STARTS_PER_TURN = 8
@@ -48,16 +50,26 @@ Handler = Callable[[Stream], Awaitable[None]]
 
 
 class Http2Connection(asyncio.Protocol):
-    def __init__(self, handler: Handler, on_lost: Callable[["Http2Connection"], None]) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        on_lost: Callable[["Http2Connection"], None],
+        turns: Turns,
+        owner: Callable[["Http2Connection"], str],
+    ) -> None:
         self._handler = handler
+        self._turns = turns
+        self._owner = owner
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport | None = None
         self._input = FrameBuffer()
-        self._started = 0
-        """Requests that started in this turn."""
+        self._requests_read = 0
+        """How many were read since the connection had its turn."""
         self._is_waiting = False
-        """Whether frames wait for the next turn."""
+        """Whether nothing is read for now."""
+        self._has_place = False
+        """Whether the connection waits for its turn."""
         self._has_settings = False
         self._decoder = hpack.Decoder()
         self._block: list[bytes] = []
@@ -121,19 +133,30 @@ class Http2Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_paused = True
+        self._pause_reading()
 
     def resume_writing(self) -> None:
         self._is_paused = False
         self._send_ready()
+        if self._is_waiting:
+            self._wait_for_turn()
 
     def data_received(self, data: bytes) -> None:
         if self._is_closing:
             return
         self._input.feed(data)
-        if not self._is_waiting:
+        if self._is_waiting:
+            return
+        if self._turns.is_over():
+            self._wait_for_turn()
+        else:
             self._read()
 
     # What the server calls
+
+    @property
+    def owner(self) -> str:
+        return self._owner(self)
 
     def close(self) -> None:
         """Send what is written and close; new requests are refused."""
@@ -171,21 +194,31 @@ class Http2Connection(asyncio.Protocol):
 
     def _read_input(self) -> None:
         """Read frames. Few requests start in one turn of the event loop; the rest waits."""
-        self._started = 0
+        self._requests_read = 0
         while frame := self._input.take():
             self._read_frame(*frame)
-            if self._started >= STARTS_PER_TURN:
-                self._loop.call_soon(self._read_on)
-                if not self._is_waiting and self.transport is not None:
-                    self._is_waiting = True
-                    self.transport.pause_reading()
+            if self._requests_read and (self._requests_read >= STARTS_PER_TURN or self._turns.is_contended()):
+                self._wait_for_turn()
                 return
         if self._is_waiting and self.transport is not None:
             self._is_waiting = False
             self.transport.resume_reading()
 
-    def _read_on(self) -> None:
-        if not self._is_closing:
+    def _wait_for_turn(self) -> None:
+        self._pause_reading()
+        if not self._has_place:
+            self._has_place = True
+            self._turns.wait(self)
+
+    def _pause_reading(self) -> None:
+        if not self._is_waiting and self.transport is not None:
+            self._is_waiting = True
+            self.transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Read what waits. A client that does not read its responses is not read either."""
+        self._has_place = False
+        if self._is_waiting and not self._is_paused and not self._is_closing:
             self._read()
 
     def _read(self) -> None:
@@ -267,6 +300,8 @@ class Http2Connection(asyncio.Protocol):
             raise Http2Error(frames.ENHANCE_YOUR_CALM, f"the headers are larger than {LARGEST_BLOCK_BYTES} bytes")
 
     def _read_block(self, flags: int, number: int, block: bytes) -> None:
+        self._requests_read += 1
+        self._turns.pay(len(block))
         try:
             fields = self._decoder.decode(block)
         except hpack.HeaderListTooLarge as error:
@@ -295,7 +330,6 @@ class Http2Connection(asyncio.Protocol):
             raise StreamError(frames.PROTOCOL_ERROR, "a content-length without data")
         stream = Stream(self, number, head, window=self._initial_window, has_body=has_body)
         self._streams[number] = stream
-        self._started += 1
         task = stream.task = self._loop.create_task(self._handle(stream))
         self._handlers.add(task)
         task.add_done_callback(self._handlers.discard)

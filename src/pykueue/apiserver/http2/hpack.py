@@ -13,6 +13,10 @@ from pykueue.apiserver.http2 import huffman
 TABLE_BYTES = 4096
 LARGEST_LIST_BYTES = 64 * 1024
 """Names and values of one request, and 32 bytes for each field, as the RFC counts them."""
+MOST_FIELDS = 128
+"""As many as HTTP/1.1 has here."""
+_MOST_RESIZES = 2
+"""The RFC allows no more changes of the table's size at the beginning of a block."""
 _FIELD_BYTES = 32
 _LARGEST_NUMBER = 1 << 24
 _REMEMBERED_STRINGS = 64
@@ -50,7 +54,7 @@ class HpackError(ValueError):
 
 
 class HeaderListTooLarge(HpackError):  # noqa: N818
-    """The fields of a request are larger than LARGEST_LIST_BYTES."""
+    """A request has more fields than MOST_FIELDS, or larger ones than LARGEST_LIST_BYTES."""
 
 
 class Decoder:
@@ -69,7 +73,7 @@ class Decoder:
     def decode(self, block: bytes) -> list[Field]:
         self._data, self._at = block, 0
         fields: list[Field] = []
-        bytes_left, end = LARGEST_LIST_BYTES, len(block)
+        bytes_left, resizes, end = LARGEST_LIST_BYTES, 0, len(block)
         try:
             while self._at < end:
                 first = block[self._at]
@@ -79,14 +83,17 @@ class Decoder:
                     field = self._literal(0x3F)
                     self._insert(field)
                 elif first & 0x20:
-                    self._resize(self._number(0x1F), is_first=not fields)
+                    resizes += 1
+                    self._resize(self._number(0x1F), is_allowed=not fields and resizes <= _MOST_RESIZES)
                     continue
                 else:
                     field = self._literal(0x0F)
                 fields.append(field)
                 bytes_left -= len(field[0]) + len(field[1]) + _FIELD_BYTES
-                if bytes_left < 0:
-                    raise HeaderListTooLarge(f"the headers are larger than {LARGEST_LIST_BYTES} bytes")
+                if bytes_left < 0 or len(fields) > MOST_FIELDS:
+                    raise HeaderListTooLarge(
+                        f"the headers are more than {MOST_FIELDS} or larger than {LARGEST_LIST_BYTES} bytes"
+                    )
         except IndexError:
             raise HpackError("the header block ends in the middle of a field") from None
         except huffman.HuffmanError as error:
@@ -152,8 +159,8 @@ class Decoder:
         if self._size > self._limit:
             self._evict()
 
-    def _resize(self, limit: int, *, is_first: bool) -> None:
-        if not is_first or limit > TABLE_BYTES:
+    def _resize(self, limit: int, *, is_allowed: bool) -> None:
+        if not is_allowed or limit > TABLE_BYTES:
             raise HpackError("the size of the table cannot be changed so")
         self._limit = limit
         self._evict()

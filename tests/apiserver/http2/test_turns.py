@@ -1,0 +1,84 @@
+"""However many connections send requests, a turn of the event loop reads few of them."""
+
+import asyncio
+
+import pytest
+from tests.apiserver.http2.client import RawClient
+from tests.apiserver.http2.test_broken_frames import HEAD, WHOLE, block, frame
+
+from pykueue.apiserver.http2 import frames
+from pykueue.apiserver.http2.turns import COST_PER_TURN, Turns
+
+CONNECTIONS = 50
+LARGE = block(
+    (":method", "GET"), (":scheme", "https"), (":path", "/a"), *[(f"a{index}", 900 * "x") for index in range(15)]
+)
+
+
+class Clients:
+    """Connections that share their turns. Their handlers only note which owner they serve."""
+
+    def __init__(self):
+        self.turns = Turns()
+        self.started = []
+
+    def connect(self, owner):
+        async def handle(stream):
+            self.started.append(owner)
+            stream.respond(200, [], b"")
+
+        return RawClient(handle, turns=self.turns, owner=owner)
+
+
+def requests(count, head=HEAD):
+    return b"".join(frame(frames.HEADERS, WHOLE, 2 * index + 1, head) for index in range(count))
+
+
+async def test_a_user_with_one_connection_does_not_wait_for_the_connections_of_another():
+    clients = Clients()
+    many = [clients.connect("jane") for _ in range(CONNECTIONS)]
+    one = clients.connect("bob")
+    for client in many:
+        client.send(requests(20))
+    one.send(requests(1))
+    while len(clients.started) < CONNECTIONS * 20 + 1:
+        await asyncio.sleep(0)
+    assert clients.started.index("bob") <= 2 * COST_PER_TURN
+    assert not any(client.transport.is_paused for client in many)
+
+
+@pytest.mark.parametrize(("head", "most"), [(HEAD, COST_PER_TURN), (LARGE, 2)], ids=["small", "large"])
+async def test_a_turn_is_bounded_by_what_the_headers_cost(head, most):
+    clients = Clients()
+    for client in [clients.connect("jane") for _ in range(CONNECTIONS)]:
+        client.send(requests(3, head))
+    counts = []
+    while len(clients.started) < CONNECTIONS * 3:
+        before = len(clients.started)
+        await asyncio.sleep(0)
+        counts.append(len(clients.started) - before)
+    assert max(counts) <= 2 * most
+
+
+async def test_connections_of_a_user_take_turns():
+    clients = Clients()
+    first, second = clients.connect("jane"), clients.connect("jane")
+    first.send(requests(200))
+    second.send(requests(1))
+    while not second.transport.written.count(b"\x88"):
+        await asyncio.sleep(0)
+    started = len(clients.started)
+    while len(clients.started) < 201:
+        await asyncio.sleep(0)
+    assert started < 100
+
+
+async def test_a_connection_that_is_lost_while_it_waits_is_not_read():
+    clients = Clients()
+    first, second = clients.connect("jane"), clients.connect("bob")
+    first.send(requests(50))
+    second.send(requests(50))
+    second.connection.connection_lost(None)
+    while clients.started.count("jane") < 50:
+        await asyncio.sleep(0)
+    assert clients.started.count("bob") <= 8
