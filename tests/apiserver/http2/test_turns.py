@@ -10,6 +10,7 @@ from pykueue.apiserver.http2 import frames
 from pykueue.apiserver.http2.turns import COST_PER_TURN, Turns
 
 CONNECTIONS = 50
+MOST_TURNS = 10_000
 LARGE = block(
     (":method", "GET"), (":scheme", "https"), (":path", "/a"), *[(f"a{index}", 900 * "x") for index in range(15)]
 )
@@ -29,6 +30,13 @@ class Clients:
 
         return RawClient(handle, turns=self.turns, owner=owner)
 
+    async def until(self, condition):
+        for _ in range(MOST_TURNS):
+            if condition():
+                return
+            await asyncio.sleep(0)
+        raise AssertionError(len(self.started))
+
 
 def requests(count, head=HEAD):
     return b"".join(frame(frames.HEADERS, WHOLE, 2 * index + 1, head) for index in range(count))
@@ -41,8 +49,7 @@ async def test_a_user_with_one_connection_does_not_wait_for_the_connections_of_a
     for client in many:
         client.send(requests(20))
     one.send(requests(1))
-    while len(clients.started) < CONNECTIONS * 20 + 1:
-        await asyncio.sleep(0)
+    await clients.until(lambda: len(clients.started) == CONNECTIONS * 20 + 1)
     assert clients.started.index("bob") <= 2 * COST_PER_TURN
     assert not any(client.transport.is_paused for client in many)
 
@@ -65,11 +72,9 @@ async def test_connections_of_a_user_take_turns():
     first, second = clients.connect("jane"), clients.connect("jane")
     first.send(requests(200))
     second.send(requests(1))
-    while not second.transport.written.count(b"\x88"):
-        await asyncio.sleep(0)
+    await clients.until(lambda: second.transport.written.count(b"\x88"))
     started = len(clients.started)
-    while len(clients.started) < 201:
-        await asyncio.sleep(0)
+    await clients.until(lambda: len(clients.started) == 201)
     assert started < 100
 
 
@@ -79,6 +84,5 @@ async def test_a_connection_that_is_lost_while_it_waits_is_not_read():
     first.send(requests(50))
     second.send(requests(50))
     second.connection.connection_lost(None)
-    while clients.started.count("jane") < 50:
-        await asyncio.sleep(0)
+    await clients.until(lambda: clients.started.count("jane") == 50)
     assert clients.started.count("bob") <= 8

@@ -101,6 +101,7 @@ class Listener:
     async def _answer(self, exchange: Exchange, connections: Connections) -> None:
         application = self._application
         headers = exchange.headers
+        _check_text(exchange)
         path, query = routes.split_target(exchange.target)
         if self._is_own_host is not None and not self._is_own_host(path, headers.get("Host", "")):
             raise errors.ApiError(421, "MisdirectedRequest", "the Host header names another server", {})
@@ -277,6 +278,16 @@ async def _send_chunks(exchange: Exchange, response: HttpResponse) -> None:
         if (close := getattr(chunks, "aclose", None)) is not None:
             await close()
     await exchange.end()
+
+
+def _check_text(exchange: Exchange) -> None:
+    """ApiError 400 if a header is no text: it may become part of an object or of a message."""
+    for value in (exchange.target, *exchange.headers.values()):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise errors.bad_request("a header of the request is not UTF-8") from None
 
 
 def _credentials(exchange: Exchange) -> dict[str, list[str]]:

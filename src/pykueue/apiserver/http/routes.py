@@ -14,6 +14,7 @@ from pykueue.apiserver.calls import ResourceTarget
 from pykueue.kube.delegation import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+_OTHER_METHODS = ("HEAD", "OPTIONS", "TRACE", "CONNECT")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 POD_SUBRESOURCES = ("ephemeralcontainers", "resize")
 """Subresources through which the spec of a pod changes."""
@@ -82,7 +83,7 @@ def is_set(query: Query, name: str) -> bool:
 
 def parse(method: str, path: str, query: Query) -> Route:
     parts = [urllib.parse.unquote(part) for part in path.strip("/").split("/")]
-    verb = _VERBS.get(method, method.lower())
+    verb = method.lower() if method in _OTHER_METHODS else _VERBS.get(method, "")
     group, version, rest = _group_and_rest(parts)
     if not all((version, *rest)) or not rest:
         return Route(verb=verb, path="/" + path.strip("/"))

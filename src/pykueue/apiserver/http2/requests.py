@@ -1,5 +1,6 @@
 """The head of a request from its header fields (RFC 9113, section 8.3)."""
 
+import re
 from dataclasses import dataclass
 
 from multidict import CIMultiDict
@@ -11,6 +12,9 @@ _PSEUDO = (":method", ":scheme", ":authority", ":path")
 _OF_CONNECTIONS = frozenset(("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"))
 _CONTROLS = frozenset(map(chr, (*range(9), *range(10, 32), 127)))
 _NAME_CHARACTERS = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
+_METHOD = re.compile("[A-Z]{1,32}").fullmatch
+_TARGET = re.compile("/[!-~]*|[*]").fullmatch
+"""A path has no space and no other characters than those of ASCII, as in HTTP/1.1."""
 _known_names: set[str] = set()
 """Names that were found valid."""
 _MOST_KNOWN_NAMES = 1000
@@ -48,8 +52,8 @@ def read(fields: list[Field]) -> RequestHead:
     if cookies:
         headers.add("cookie", "; ".join(cookies))
     method, target = pseudo.get(":method", ""), pseudo.get(":path", "")
-    if not method or ":scheme" not in pseudo or not (target.startswith("/") or target == "*"):
-        raise _malformed("method, scheme or path is missing")
+    if ":scheme" not in pseudo or not _METHOD(method) or not _TARGET(target):
+        raise _malformed("method, scheme or path is missing or malformed")
     if authority := pseudo.get(":authority"):
         headers["Host"] = authority
     return RequestHead(method=method, target=target, headers=headers, content_length=_content_length(headers))
