@@ -19,13 +19,13 @@ from pykueue.apiserver.http2 import frames, hpack, requests
 from pykueue.apiserver.http2.credit import Credit
 from pykueue.apiserver.http2.frame_buffer import FrameBuffer
 from pykueue.apiserver.http2.frames import Http2Error, StreamError
+from pykueue.apiserver.http2.header_block import HeaderBlock
 from pykueue.apiserver.http2.hpack import Field
 from pykueue.apiserver.http2.streams import Stream
 from pykueue.apiserver.http2.turns import Turns
 
 MOST_STREAMS = 250
 STARTS_PER_TURN = 8
-LARGEST_BLOCK_BYTES = 64 * 1024
 _CREDIT_PER_RESPONSE = 2
 _BYTES_PER_CREDIT = 1024
 _SMALL_DATA_BYTES = 128
@@ -35,7 +35,6 @@ _WINDOW_STEP = 64 * 1024
 """The window of the connection is opened again after so many bytes."""
 _WRITE_BYTES = 256 * 1024
 """One write, and what may wait in the transport."""
-_PRIORITY_BYTES = 5
 _PING_BYTES = 8
 
 _SETTINGS = frames.settings(
@@ -72,11 +71,7 @@ class Http2Connection(asyncio.Protocol):
         """Whether the connection waits for its turn."""
         self._has_settings = False
         self._decoder = hpack.Decoder()
-        self._block: list[bytes] = []
-        """The parts of a header block whose end has not arrived."""
-        self._block_bytes = 0
-        self._block_stream = 0
-        self._block_flags = 0
+        self._block = HeaderBlock()
         self._streams: dict[int, Stream] = {}
         self._handlers: set[asyncio.Task[None]] = set()
         self._last_stream = 0
@@ -154,10 +149,6 @@ class Http2Connection(asyncio.Protocol):
 
     # What the server calls
 
-    @property
-    def owner(self) -> str:
-        return self._owner(self)
-
     def close(self) -> None:
         """Send what is written and close; new requests are refused."""
         if self.transport is not None and not self._is_closing:
@@ -208,7 +199,7 @@ class Http2Connection(asyncio.Protocol):
         self._pause_reading()
         if not self._has_place:
             self._has_place = True
-            self._turns.wait(self)
+            self._turns.wait(self, self._owner(self))
 
     def _pause_reading(self) -> None:
         if not self._is_waiting and self.transport is not None:
@@ -228,7 +219,7 @@ class Http2Connection(asyncio.Protocol):
             self._end(error.code, str(error))
 
     def _read_frame(self, kind: int, flags: int, number: int, payload: bytes) -> None:
-        if self._block_stream and (kind != frames.CONTINUATION or number != self._block_stream):
+        if self._block.stream and (kind != frames.CONTINUATION or number != self._block.stream):
             raise Http2Error(frames.PROTOCOL_ERROR, "a header block is interrupted by another frame")
         if not self._has_settings and kind != frames.SETTINGS:
             raise Http2Error(frames.PROTOCOL_ERROR, "the first frame is not SETTINGS")
@@ -271,33 +262,19 @@ class Http2Connection(asyncio.Protocol):
     def _read_headers(self, flags: int, number: int, payload: bytes) -> None:
         if not number % 2:
             raise Http2Error(frames.PROTOCOL_ERROR, "HEADERS on a stream that no client can open")
-        block = frames.unpadded(payload, flags)
-        if flags & frames.HAS_PRIORITY:
-            if len(block) < _PRIORITY_BYTES:
-                raise Http2Error(frames.FRAME_SIZE_ERROR, "HEADERS without its priority")
-            block = block[_PRIORITY_BYTES:]
+        block = frames.header_fields(payload, flags)
         if flags & frames.END_HEADERS:
             self._read_block(flags, number, block)
-            return
-        self._block_stream, self._block_flags = number, flags
-        self._add_to_block(block)
+        else:
+            self._block.begin(number, flags, block)
 
     def _read_continuation(self, flags: int, number: int, payload: bytes) -> None:
-        if not self._block_stream:
+        if not self._block.stream:
             raise Http2Error(frames.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
         self._pay(1)
-        self._add_to_block(payload)
+        self._block.add(payload)
         if flags & frames.END_HEADERS:
-            block = b"".join(self._block)
-            self._block.clear()
-            self._block_bytes = self._block_stream = 0
-            self._read_block(self._block_flags, number, block)
-
-    def _add_to_block(self, part: bytes) -> None:
-        self._block.append(part)
-        self._block_bytes += len(part)
-        if self._block_bytes > LARGEST_BLOCK_BYTES:
-            raise Http2Error(frames.ENHANCE_YOUR_CALM, f"the headers are larger than {LARGEST_BLOCK_BYTES} bytes")
+            self._read_block(self._block.flags, number, self._block.end())
 
     def _read_block(self, flags: int, number: int, block: bytes) -> None:
         self._requests_read += 1
@@ -347,7 +324,7 @@ class Http2Connection(asyncio.Protocol):
     def _read_priority(self, _flags: int, number: int, payload: bytes) -> None:
         if not number:
             raise Http2Error(frames.PROTOCOL_ERROR, "PRIORITY without a stream")
-        if len(payload) != _PRIORITY_BYTES:
+        if len(payload) != frames.PRIORITY_BYTES:
             raise StreamError(frames.FRAME_SIZE_ERROR, "the length of PRIORITY is not 5")
         self._pay(1)
 
@@ -370,15 +347,8 @@ class Http2Connection(asyncio.Protocol):
         self._has_settings = True
         self._pay(_SETTINGS_COST)
         settings = frames.read_settings(payload)
-        if settings.get(frames.ENABLE_PUSH, 0) > 1:
-            raise Http2Error(frames.PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
-        size = settings.get(frames.MAX_FRAME_SIZE, self._frame_bytes)
-        if not frames.DEFAULT_FRAME_BYTES <= size <= frames.LARGEST_FRAME_BYTES:
-            raise Http2Error(frames.PROTOCOL_ERROR, "MAX_FRAME_SIZE is out of range")
-        self._frame_bytes = min(size, _WRITE_BYTES)
+        self._frame_bytes = min(settings.get(frames.MAX_FRAME_SIZE, self._frame_bytes), _WRITE_BYTES)
         window = settings.get(frames.INITIAL_WINDOW_SIZE, self._initial_window)
-        if window > frames.LARGEST_WINDOW:
-            raise Http2Error(frames.FLOW_CONTROL_ERROR, "INITIAL_WINDOW_SIZE is out of range")
         self._write(_SETTINGS_ACK)
         if window != self._initial_window:
             self._resize_windows(window)

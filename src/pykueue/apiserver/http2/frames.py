@@ -39,6 +39,7 @@ MAX_HEADER_LIST_SIZE = 0x6
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES = 9
+PRIORITY_BYTES = 5
 DEFAULT_WINDOW = 65_535
 LARGEST_WINDOW = (1 << 31) - 1
 DEFAULT_FRAME_BYTES = 16_384
@@ -108,10 +109,17 @@ def settings(values: dict[int, int]) -> bytes:
 
 
 def read_settings(payload: bytes) -> dict[int, int]:
-    """The last value of each setting."""
+    """The last value of each setting; Http2Error if one is out of range."""
     if len(payload) % _SETTING.size:
         raise Http2Error(FRAME_SIZE_ERROR, "the length of SETTINGS is no multiple of 6")
-    return dict(_SETTING.iter_unpack(payload))
+    values = dict(_SETTING.iter_unpack(payload))
+    if values.get(ENABLE_PUSH, 0) > 1:
+        raise Http2Error(PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
+    if not DEFAULT_FRAME_BYTES <= values.get(MAX_FRAME_SIZE, DEFAULT_FRAME_BYTES) <= LARGEST_FRAME_BYTES:
+        raise Http2Error(PROTOCOL_ERROR, "MAX_FRAME_SIZE is out of range")
+    if values.get(INITIAL_WINDOW_SIZE, 0) > LARGEST_WINDOW:
+        raise Http2Error(FLOW_CONTROL_ERROR, "INITIAL_WINDOW_SIZE is out of range")
+    return values
 
 
 def read_number(payload: bytes, name: str) -> int:
@@ -127,3 +135,13 @@ def unpadded(payload: bytes, flags: int) -> bytes:
     if not payload or payload[0] >= len(payload):
         raise Http2Error(PROTOCOL_ERROR, "the padding is longer than its frame")
     return payload[1 : len(payload) - payload[0]]
+
+
+def header_fields(payload: bytes, flags: int) -> bytes:
+    """The content of HEADERS without its padding and its priority."""
+    block = unpadded(payload, flags)
+    if not flags & HAS_PRIORITY:
+        return block
+    if len(block) < PRIORITY_BYTES:
+        raise Http2Error(FRAME_SIZE_ERROR, "HEADERS without its priority")
+    return block[PRIORITY_BYTES:]

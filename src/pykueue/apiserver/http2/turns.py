@@ -14,11 +14,6 @@ _BYTES_PER_COST = 1024
 
 
 class Reader(Protocol):
-    @property
-    def owner(self) -> str:
-        """The user of the connection, or the address of a client that nobody knows yet."""
-        ...
-
     def read_on(self) -> None:
         """Read, and wait again if not everything could be read."""
         ...
@@ -45,9 +40,12 @@ class Turns:
         """Whether a connection that has read a request has to let others read."""
         return self._left <= 0 or bool(self._waiting)
 
-    def wait(self, reader: Reader) -> None:
-        """Call `read_on` of this connection in one of the next turns."""
-        self._waiting.setdefault(reader.owner, deque()).append(reader)
+    def wait(self, reader: Reader, owner: str) -> None:
+        """Call `read_on` of this connection in one of the next turns.
+
+        `owner` is the user of the connection, or the address of a client that nobody knows yet.
+        """
+        self._waiting.setdefault(owner, deque()).append(reader)
         self._schedule()
 
     def _schedule(self) -> None:
