@@ -451,9 +451,9 @@ async def test_objects_without_effect_are_stored_with_a_warning(api):
     assert (answer.code, answer.warnings) == (201, (expected,))
 
 
-async def test_a_secret_that_waits_for_a_token_is_stored_with_a_warning(api):
+async def test_a_token_secret_without_an_account_is_stored_with_a_warning(api):
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
-    secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "default"}
+    secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "nobody"}
     answer = await create(api, secret | {"type": "kubernetes.io/service-account-token"})
-    expected = "no token is written to this Secret; `kubectl create token NAME` prints one of a service account"
+    expected = "no token is written to this Secret: its service account does not exist, or you may not get Secrets"
     assert (answer.code, answer.warnings) == (201, (expected,))

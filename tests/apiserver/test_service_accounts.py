@@ -1,9 +1,10 @@
 """Tokens of service accounts: for whom, for what, and how long."""
 
+import base64
 import time
 
 import pytest
-from tests.apiserver.api_requests import create, namespace, send, user
+from tests.apiserver.api_requests import GROUP, create, namespace, send, user
 
 from pykueue.api.scheme import Resource
 from pykueue.apiserver.http.service_accounts import ISSUER
@@ -184,3 +185,71 @@ def user_with_masters(account):
 async def test_a_user_outside_the_token_file_requests_tokens_without_an_end(api):
     token = await issued(api, by=user("system:admin", tokens.MASTERS))
     assert name_of(api, token) == BOT
+
+
+# Secrets with tokens
+
+SECRETS = "/api/v1/namespaces/ml/secrets"
+
+
+def token_secret(name="", account="bot", **metadata):
+    annotations = {"kubernetes.io/service-account.name": account}
+    metadata = {"namespace": "ml", "annotations": annotations, **({"name": name} if name else {}), **metadata}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
+
+
+def decoded(secret, key="token"):
+    return base64.b64decode(secret["data"][key]).decode()
+
+
+@pytest.mark.parametrize("naming", [{"name": "s"}, {"generateName": "s-"}])
+async def test_a_token_secret_has_a_token_of_its_account(api, naming):
+    secret = (await create(api, token_secret(**naming))).body
+    account = (await send(api, "GET", ACCOUNT)).body
+    assert name_of(api, decoded(secret)) == BOT
+    assert (decoded(secret, "namespace"), decoded(secret, "ca.crt")) == ("ml", api.access.authority.decode())
+    assert secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] == account["metadata"]["uid"]
+
+
+async def test_the_token_of_a_secret_does_not_expire(api, monkeypatch):
+    token = decoded((await create(api, token_secret("s"))).body)
+    later = time.time() + 10 * 366 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert name_of(api, token) == BOT
+
+
+async def test_the_token_of_a_secret_ends_with_the_secret(api):
+    token = decoded((await create(api, token_secret("s"))).body)
+    await send(api, "DELETE", f"{SECRETS}/s")
+    assert name_of(api, token) is None
+    other = decoded((await create(api, token_secret("s"))).body)
+    assert [name_of(api, token) for token in (token, other)] == [None, BOT]
+
+
+async def test_the_token_of_a_secret_ends_with_the_user_who_made_it(api, monkeypatch):
+    monkeypatch.setattr(tokens, "_REFRESH_SECONDS", 0)
+    jane = api.authenticate(tokens.issue(api.paths.tokens, "jane", (tokens.MASTERS,)))
+    token = decoded((await create(api, token_secret("s"), by=jane)).body)
+    assert name_of(api, token) == BOT
+    tokens.remove(api.paths.tokens, "jane")
+    assert name_of(api, token) is None
+
+
+async def test_a_token_that_is_removed_from_its_secret_is_written_again(api):
+    secret = (await create(api, token_secret("s"))).body
+    changed = await send(api, "PUT", f"{SECRETS}/s", {**secret, "data": {"more": "YQ=="}})
+    assert (name_of(api, decoded(changed.body)), decoded(changed.body, "more")) == (BOT, "a")
+
+
+async def test_only_who_may_get_a_secret_gets_the_token_in_it(api):
+    """A user with the permission to create Secrets, but not to get them, sees no token."""
+    rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]
+    role = {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": {"name": "r", "namespace": "ml"}, "rules": rules}
+    reference = {"apiGroup": GROUP, "kind": "Role", "name": "r"}
+    subjects = [{"apiGroup": GROUP, "kind": "User", "name": "jane"}]
+    binding = role | {"kind": "RoleBinding", "roleRef": reference, "subjects": subjects}
+    binding.pop("rules")
+    for obj in (role, binding):
+        assert (await create(api, obj)).code == 201
+    answer = await create(api, token_secret("s"), by=user("jane"))
+    assert (answer.code, answer.body.get("data"), len(answer.warnings)) == (201, None, 1)

@@ -26,6 +26,7 @@ from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.plugins.escalation import Escalation
+from pykueue.apiserver.plugins.token_secrets import TokenSecrets
 from pykueue.apiserver.plugins.wrapped_components import WrappedComponents
 from pykueue.apiserver.security import certificates, files, kubeconfig, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
@@ -102,6 +103,9 @@ class EmbeddedApi:
             return True
         return host_names.host_name(host) in self._host_names
 
+    def _authority(self) -> bytes:
+        return self.access.authority if self.access is not None else b""
+
     def _core_object(self, plural: str, namespace: str, name: str) -> Stored | None:
         return self.core.store.get(StoreKey("", plural, namespace, name))
 
@@ -150,6 +154,8 @@ class EmbeddedApi:
         eviction = evictions.PodEviction(self.core, self.scheme, StoreLookup(self.core.store, self.scheme))
         application.hooks.add_subresource("", evictions.EVICTION, eviction.create)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
+        filling = TokenSecrets(self._accounts.secret_token, self.authorizer, self._authority)
+        self.core.context.mutating_plugins.append(filling)
         self.core.context.plugins[:0] = [Escalation(self.authorizer), WrappedComponents(self.authorizer)]
 
 

@@ -3,7 +3,7 @@
 A token is a JWT signed with a key of this cluster. It is valid for its audiences until it expires,
 until its account, or the object that it is bound to, is deleted or created again, and until the
 user who requested it is removed. `request` serves the `serviceaccounts/token` subresource;
-`user` authenticates a token.
+`secret_token` issues the token of a Secret, which does not expire; `user` authenticates a token.
 """
 
 import base64
@@ -22,6 +22,7 @@ import msgspec
 from pykueue.api import errors, objects, times
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
+from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http.hooks import ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
@@ -93,7 +94,8 @@ class Requester(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
     audiences: list[str] = msgspec.field(name="aud")
-    end: int = msgspec.field(name="exp")
+    end: int | msgspec.UnsetType = msgspec.field(name="exp", default=msgspec.UNSET)
+    """Not set if the token does not expire."""
     issued_at: int = msgspec.field(name="iat", default=0)
     issuer: str = msgspec.field(name="iss", default=ISSUER)
     id: str = msgspec.field(name="jti", default="")
@@ -120,7 +122,9 @@ class ServiceAccounts:
         """The user of a token, and those of `audiences` that it is for; None if it is invalid."""
         claims = self._verified(token)
         now = time.time()
-        if claims is None or not claims.begin <= now + _LEEWAY_SECONDS or claims.end < now:
+        if claims is None or not claims.begin <= now + _LEEWAY_SECONDS:
+            return None
+        if claims.end is not msgspec.UNSET and claims.end < now:
             return None
         accepted = tuple(audience for audience in audiences if audience in claims.audiences)
         private = claims.private
@@ -160,18 +164,11 @@ class ServiceAccounts:
         spec = reading.mapping(body.get("spec"))
         seconds, warnings = _lifetime(spec)
         audiences = reading.texts(spec.get("audiences")) or list(API_AUDIENCES)
-        now = int(time.time())
-        claims = Claims(
-            audiences=audiences,
-            end=now + seconds,
-            begin=now,
-            issued_at=now,
-            id=str(uuid.uuid4()),
-            subject=f"system:serviceaccount:{namespace}:{name}",
-            private=self._private_claims(reading.mapping(spec.get("boundObjectRef")), account),
-            requester=_requester(request.user, is_user=self._is_user),
-        )
-        status = {"token": self._signed(claims), "expirationTimestamp": times.from_ns(claims.end * times.SECOND_NS)}
+        private = self._private_claims(reading.mapping(spec.get("boundObjectRef")), account)
+        claims = self._claims(private, audiences, request.user)
+        end = claims.begin + seconds
+        token = self._signed(msgspec.structs.replace(claims, end=end))
+        status = {"token": token, "expirationTimestamp": times.from_ns(end * times.SECOND_NS)}
         created = {"creationTimestamp": times.from_ns(time.time_ns()), "uid": account.meta.uid}
         token_request = {
             "kind": "TokenRequest",
@@ -181,6 +178,30 @@ class ServiceAccounts:
             "status": status,
         }
         return HttpResponse(status=201, body=token_request, warnings=warnings)
+
+    def secret_token(self, secret: Object, name: str, user: UserInfo) -> tuple[str, str] | None:
+        """The uid of the account, and its token for as long as the Secret exists."""
+        account = self._get("serviceaccounts", objects.namespace(secret), name)
+        if account is None:
+            return None
+        private = PrivateClaims(
+            namespace=account.key.namespace,
+            account=ClaimedObject(name=name, uid=account.meta.uid),
+            secret=ClaimedObject(name=objects.name(secret), uid=objects.uid(secret)),
+        )
+        return account.meta.uid, self._signed(self._claims(private, list(API_AUDIENCES), user))
+
+    def _claims(self, private: PrivateClaims, audiences: list[str], user: UserInfo) -> Claims:
+        now = int(time.time())
+        return Claims(
+            audiences=audiences,
+            begin=now,
+            issued_at=now,
+            id=str(uuid.uuid4()),
+            subject=f"system:serviceaccount:{private.namespace}:{private.account.name}",
+            private=private,
+            requester=_requester(user, is_user=self._is_user),
+        )
 
     def _private_claims(self, reference: dict[str, Any], account: Stored) -> PrivateClaims:
         """The claims about the account and the object that a token is bound to."""

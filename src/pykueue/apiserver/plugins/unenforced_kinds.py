@@ -5,6 +5,7 @@ People rely on policies. An answer that looks like success would be a lie about 
 
 from pykueue.api.scheme import AdmissionRequest, Kind
 from pykueue.apiserver.calls import WriteCall
+from pykueue.apiserver.plugins.token_secrets import TOKEN_SECRET, has_token
 
 _REASONS = {
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
@@ -22,8 +23,7 @@ _REASONS = {
 }
 """Why a kind has no effect, by group and kind; some exist only if a user defines them."""
 
-_TOKEN_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - the type of a Secret
-_NO_TOKEN = "no token is written to this Secret; `kubectl create token NAME` prints one of a service account"  # noqa: S105
+_NO_TOKEN = "no token is written to this Secret: its service account does not exist, or you may not get Secrets"  # noqa: S105
 
 
 class UnenforcedKinds:
@@ -31,8 +31,8 @@ class UnenforcedKinds:
 
     def validate(self, kind: Kind, request: AdmissionRequest, _call: WriteCall) -> list[str]:
         reason = _REASONS.get((kind.group, kind.kind))
-        if kind.kind == "Secret" and not kind.group and request.object.get("type") == _TOKEN_SECRET:
-            return [_NO_TOKEN]
+        if kind.kind == "Secret" and not kind.group and request.object.get("type") == TOKEN_SECRET:
+            return [] if has_token(request.object) else [_NO_TOKEN]
         if reason is None or request.subresource:
             return []
         return [f"this {kind.kind} is stored, but it has no effect: {reason}"]
