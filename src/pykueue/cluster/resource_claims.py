@@ -8,6 +8,7 @@ that no pod uses any more loses its devices here.
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
+from pykueue.cluster.scheduler import extended_resources
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
@@ -35,7 +36,7 @@ class ResourceClaimController:
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = latest(old, new)
-        if objects.spec(pod).get("resourceClaims"):
+        if objects.spec(pod).get("resourceClaims") or extended_resources.claim_name(pod):
             self.queue.add(key_of(pod))
 
     def _template_changed(self, old: Object | None, new: Object | None) -> None:
@@ -77,16 +78,16 @@ class ResourceClaimController:
         return batch
 
     def _sync(self, pod: Object) -> writes.Sync:
-        claims = {
-            objects.annotations(claim).get(CLAIM_NAME, ""): claim
+        owned = [
+            claim
             for claim in self._cache.indexed(resources.RESOURCE_CLAIM, "pod", objects.uid(pod))
             if not objects.is_deleted(claim)
-        }
+        ]
         if pods.is_finished(pod):
-            results = yield [
-                writes.Delete(resource=resources.RESOURCE_CLAIM, object=claim) for claim in claims.values()
-            ]
+            results = yield [writes.Delete(resource=resources.RESOURCE_CLAIM, object=claim) for claim in owned]
             return writes.Done(errors=writes.refusals(results))
+        annotated = ((objects.annotations(claim).get(CLAIM_NAME), claim) for claim in owned)
+        claims = {name: claim for name, claim in annotated if name is not None}
         missing = {name: template for name, template in _templates(pod).items() if name not in claims}
         batch = [self._creation(pod, name, template) for name, template in missing.items()]
         results = (yield batch) if batch else []

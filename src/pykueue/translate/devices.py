@@ -222,16 +222,14 @@ class _Count:
         counted: dict[str, tuple[str, int]] = {}
         faults: list[FieldError] = []
         for name, total in sorted(_extended_requests(pod_spec).items()):
-            classes = [obj for obj in self._lister.classes() if obj["spec"].get("extendedResourceName") == name]
-            if not classes:
+            device_class = provider(name, self._lister.classes())
+            if device_class is None:
                 continue
             fractions = list(_fractions(pod_spec, path, name))
             faults += fractions
             if not fractions:
-                by_name = sorted(classes, key=objects.name)
-                newest = max(by_name, key=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""))
-                resource = self._rules.resource_of.get(objects.name(newest), name)
-                fault = self._extended_source_fault(pod_spec, path, name, objects.name(newest))
+                resource = self._rules.resource_of.get(objects.name(device_class), name)
+                fault = self._extended_source_fault(pod_spec, path, name, objects.name(device_class))
                 if fault is not None:
                     faults.append(fault)
                     continue
@@ -308,7 +306,15 @@ def _containers(pod_spec: Object) -> Iterator[tuple[str, int, Object]]:
             yield kind, index, objects.nested(container, "resources", "requests")
 
 
-def _is_extended(name: str) -> bool:
+def provider(name: str, classes: Iterable[Object]) -> Object | None:
+    """The DeviceClass whose devices an extended resource stands for; the newest of several."""
+    by_name = sorted(
+        (entry for entry in classes if entry["spec"].get("extendedResourceName") == name), key=objects.name
+    )
+    return max(by_name, key=lambda entry: str(entry["metadata"].get("creationTimestamp") or ""), default=None)
+
+
+def is_extended(name: str) -> bool:
     domain, slash, _ = name.rpartition("/")
     return bool(slash) and "kubernetes.io" not in domain and not name.startswith("requests.")
 
@@ -318,7 +324,7 @@ def _extended_requests(pod_spec: Object) -> dict[str, int]:
     totals: dict[str, dict[str, int]] = {"initContainers": {}, "containers": {}}
     for kind, _, requests in _containers(pod_spec):
         for name, text in requests.items():
-            if _is_extended(name) and (amount := quantity.parse(str(text)).nano) > 0:
+            if is_extended(name) and (amount := quantity.parse(str(text)).nano) > 0:
                 before = totals[kind].get(name, 0)
                 totals[kind][name] = max(before, amount) if kind == "initContainers" else before + amount
     names = totals["containers"].keys() | totals["initContainers"].keys()

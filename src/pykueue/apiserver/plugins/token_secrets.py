@@ -1,4 +1,4 @@
-"""Fills a Secret of type `kubernetes.io/service-account-token` with a token of its service account.
+"""Writes tokens into Secrets of the type `kubernetes.io/service-account-token`.
 
 In Kubernetes a controller does it after the write. Here the write does it, because then the token
 can end with the user who requested it. The answer shows the token, so its user must have the

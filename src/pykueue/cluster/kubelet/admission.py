@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
-from pykueue.cluster.scheduler import affinity, fleet
+from pykueue.cluster.scheduler import affinity, extended_resources, fleet
 
 _NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 _TAINT = "node(s) had taints that the pod didn't tolerate"
@@ -33,7 +33,10 @@ def rejection(pod: Object, node: Object, others: Iterable[Object]) -> tuple[str,
     for other in others:
         fleet.add(used, fleet.requests(other["spec"]), 1)
     capacity = fleet.capacity(node)
+    claimed = extended_resources.claimed(pod)
     for resource, amount in fleet.requests(spec).items():
+        if resource in claimed:
+            continue
         total, already_used = capacity.get(resource, 0), used.get(resource, 0)
         if amount and amount > total - already_used:
             amounts = f"requested: {amount}, used: {already_used}, capacity: {total}"

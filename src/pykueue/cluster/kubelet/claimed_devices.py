@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
+from pykueue.cluster.scheduler import extended_resources
 from pykueue.cluster.scheduler.device_allocation import claim_names
 
 DEVICES = "PYKUEUE_DEVICES"
@@ -36,12 +37,24 @@ def _results(pod: Object, container: Object, find: Find) -> Iterator[Object]:
     entries = pod["spec"].get("resourceClaims") or ()
     names = dict(zip((entry["name"] for entry in entries), claim_names(pod), strict=True))
     for use in objects.nested(container, "resources").get("claims") or ():
-        name = names.get(use["name"])
-        claim = find("ResourceClaim", name) if name else None
-        results = objects.nested_list(claim or {}, "status", "allocation", "devices", "results")
-        if not results:
-            raise MissingSourceError(f"resourceclaim {name or use['name']} has no devices")
-        request = use.get("request")
-        for result in results:
+        name, request = names.get(use["name"]), use.get("request")
+        for result in _allocated(name or use["name"], find):
             if not request or result["request"].partition("/")[0] == request:
                 yield result
+    requests = {
+        entry["requestName"]
+        for entry in extended_resources.mappings(pod)
+        if entry["containerName"] == container["name"]
+    }
+    if requests:
+        yield from (
+            result for result in _allocated(extended_resources.claim_name(pod), find) if result["request"] in requests
+        )
+
+
+def _allocated(name: str, find: Find) -> list[Object]:
+    claim = find("ResourceClaim", name)
+    results = objects.nested_list(claim or {}, "status", "allocation", "devices", "results")
+    if not results:
+        raise MissingSourceError(f"resourceclaim {name} has no devices")
+    return results

@@ -9,7 +9,7 @@ from pykueue.api import objects
 from pykueue.api.reserved_keys import GPU_INDEXES
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
-from pykueue.cluster.scheduler import fleet
+from pykueue.cluster.scheduler import extended_resources, fleet
 
 GPU = "nvidia.com/gpu"
 _LONGEST_INDEX = 6
@@ -79,7 +79,7 @@ class Devices:
 
 
 def requested(pod: Object) -> int:
-    return max(0, fleet.requests(pod["spec"]).get(GPU, 0))
+    return 0 if GPU in extended_resources.claimed(pod) else max(0, fleet.requests(pod["spec"]).get(GPU, 0))
 
 
 def _annotated(pod: Object) -> set[int]:

@@ -40,7 +40,7 @@ class SchedulerController:
         cache.on_change(resources.POD, self._pod_changed)
 
     def _devices_changed(self, _old: Object | None, _new: Object | None) -> None:
-        if any(map(device_allocation.has_claims, self.waiting.values())):
+        if any(map(device_allocation.may_need_devices, self.waiting.values())):
             self._changed.set()
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
@@ -79,7 +79,7 @@ class SchedulerController:
                 continue
             now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
             waiting = list(self.waiting.values())
-            devices = DevicePass(self._cache) if any(map(device_allocation.has_claims, waiting)) else None
+            devices = DevicePass(self._cache) if any(map(device_allocation.may_need_devices, waiting)) else None
             done = await self._executor.run(scheduling_pass.schedule(waiting, self.fleet, now, devices))
             for uid in [uid for uid in self.waiting if self.fleet.is_bound(uid)]:
                 del self.waiting[uid]

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pykueue.api import entropy, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
+from pykueue.cluster.scheduler import extended_resources
 from pykueue.cluster.scheduler.device_inventory import Device, SchedulableDevices
+from pykueue.cluster.scheduler.fleet import NodeState
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import device_selectors
 from pykueue.translate.device_selectors import DeviceSelector, SelectorError
@@ -68,9 +70,34 @@ class DevicePass:
         self._usage = self._inventory.usage(cache.all(resources.RESOURCE_CLAIM))
         self._classes = {objects.name(entry): entry for entry in cache.all(resources.DEVICE_CLASS)}
         self._selectors: dict[tuple[str, ...], DeviceSelector] = {}
+        self._extended_claims = {
+            owner["uid"]: claim
+            for claim in cache.all(resources.RESOURCE_CLAIM)
+            if extended_resources.EXTENDED_CLAIM in objects.annotations(claim) and not objects.is_deleted(claim)
+            for owner in objects.owner_references(claim)
+        }
 
-    def claims(self, pod: Object) -> list[Object] | Unallocatable:
-        """The claims of a pod, or why they cannot be used yet."""
+    def provided(self, pod: Object) -> dict[str, Object]:
+        """The DeviceClass of each extended resource of the pod that a class provides."""
+        return extended_resources.providers(pod, self._classes.values())
+
+    def has_extended_claim(self, pod: Object) -> bool:
+        return objects.uid(pod) in self._extended_claims
+
+    def claims(self, pod: Object, state: NodeState) -> list[Object] | Unallocatable:
+        """The claims of a pod on a node, or why they cannot be used yet.
+
+        One for extended resources has no uid if it is still to be created.
+        """
+        claims = self._named_claims(pod)
+        provided = self.provided(pod)
+        names = extended_resources.unoffered(provided, state)
+        if isinstance(claims, Unallocatable) or not names:
+            return claims
+        existing = self._extended_claims.get(objects.uid(pod))
+        return [*claims, existing or extended_resources.claim_of(pod, provided, names)]
+
+    def _named_claims(self, pod: Object) -> list[Object] | Unallocatable:
         claims = []
         for name in claim_names(pod):
             if name is None:
@@ -233,6 +260,11 @@ def claim_names(pod: Object) -> list[str | None]:
 
 def has_claims(pod: Object) -> bool:
     return bool(pod["spec"].get("resourceClaims")) and not pods.is_finished(pod)
+
+
+def may_need_devices(pod: Object) -> bool:
+    """Whether the pod has claims, or extended resources for which the scheduler may make one."""
+    return has_claims(pod) or extended_resources.may_need_claim(pod)
 
 
 def _is_usable(allocation: Object, node: Object) -> bool:

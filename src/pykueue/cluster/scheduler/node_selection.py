@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
-from pykueue.cluster.scheduler import affinity
+from pykueue.cluster.scheduler import affinity, extended_resources
 from pykueue.cluster.scheduler.device_allocation import DevicePass, Unallocatable
 from pykueue.cluster.scheduler.fleet import Amounts, Fleet, NodeState, requests
 
@@ -29,6 +29,8 @@ class Unschedulable:
     """No node fits the pod; `faults` has the reasons by node name."""
 
     faults: dict[str, NodeFault] = field(default_factory=dict)
+    provided: frozenset[str] = frozenset()
+    """The extended resources of the pod that a DeviceClass provides."""
 
     def message(self) -> str:
         if not self.faults:
@@ -50,26 +52,29 @@ def _histogram(reasons: Counter[str]) -> str:
 
 def choose(pod: Object, fleet: Fleet, devices: DevicePass | None = None) -> str | Unschedulable:
     """The name of the best node, or the reasons of all nodes if none fits."""
-    claims = devices.claims(pod) if devices is not None else []
     pod_requests = requests(pod["spec"])
+    provided = devices.provided(pod) if devices is not None else {}
     best: tuple[int, float, str] | None = None
     faults: dict[str, NodeFault] = {}
     for state in fleet.nodes.values():
-        fault = filter_node(pod, pod_requests, state, fleet)
-        if fault is None and claims and devices is not None:
-            fault = _device_fault(pod, claims, state, devices)
+        fault = filter_node(pod, without(pod_requests, extended_resources.unoffered(provided, state)), state, fleet)
+        if fault is None and devices is not None:
+            fault = _device_fault(pod, state, devices)
         if fault is not None:
             faults[state.name] = fault
             continue
         score = -_preference(pod["spec"], state), _utilization(pod_requests, state), state.name
         if best is None or score < best:
             best = score
-    return best[2] if best is not None else Unschedulable(faults=faults)
+    return best[2] if best is not None else Unschedulable(faults=faults, provided=frozenset(provided))
 
 
-def _device_fault(
-    pod: Object, claims: list[Object] | Unallocatable, state: NodeState, devices: DevicePass
-) -> NodeFault | None:
+def without(pod_requests: Amounts, names: frozenset[str]) -> Amounts:
+    return {name: amount for name, amount in pod_requests.items() if name not in names} if names else pod_requests
+
+
+def _device_fault(pod: Object, state: NodeState, devices: DevicePass) -> NodeFault | None:
+    claims = devices.claims(pod, state)
     trial = claims if isinstance(claims, Unallocatable) else devices.allocate(pod, claims, state.node)
     return NodeFault(reasons=(trial.reason,), is_unresolvable=True) if isinstance(trial, Unallocatable) else None
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
+from pykueue.cluster.scheduler import extended_resources
 from pykueue.cluster.scheduler.fleet import Amounts, Fleet, NodeState, add, requests
-from pykueue.cluster.scheduler.node_selection import Unschedulable
+from pykueue.cluster.scheduler.node_selection import Unschedulable, without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,9 @@ def find(pod: Object, unschedulable: Unschedulable, fleet: Fleet) -> PreemptionC
     for name, fault in unschedulable.faults.items():
         if fault.is_unresolvable:
             continue
-        victims = _victims(pod, pod_requests, fleet.nodes[name])
+        state = fleet.nodes[name]
+        claimed = extended_resources.unoffered(unschedulable.provided, state)
+        victims = _victims(pod, without(pod_requests, claimed), state)
         if not victims:
             continue
         cost = max(map(priority, victims)), len(victims), name

@@ -10,9 +10,9 @@ from datetime import datetime
 from pykueue.api import conditions, objects, resources, times
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
-from pykueue.cluster.scheduler import device_allocation, node_selection, preemption
+from pykueue.cluster.scheduler import device_allocation, extended_resources, node_selection, preemption
 from pykueue.cluster.scheduler.device_allocation import DevicePass, Unallocatable
-from pykueue.cluster.scheduler.fleet import Fleet
+from pykueue.cluster.scheduler.fleet import Fleet, NodeState
 from pykueue.cluster.scheduler.node_selection import Unschedulable
 from pykueue.kube.controller import writes
 
@@ -46,8 +46,9 @@ def schedule(waiting: Iterable[Object], fleet: Fleet, now: datetime, devices: De
     status_writes: list[writes.Action] = []
     unschedulable_by_key: dict[str, Unschedulable] = {}
     for pod in sorted(waiting, key=queue_order):
-        key = _scheduling_key(pod)
-        has_devices = devices is not None and device_allocation.has_claims(pod)
+        has_devices = devices is not None and device_allocation.may_need_devices(pod)
+        has_claim = devices is not None and devices.has_extended_claim(pod)
+        key = objects.uid(pod) if has_claim else _scheduling_key(pod)
         choice = unschedulable_by_key.get(key) or node_selection.choose(pod, fleet, devices if has_devices else None)
         if isinstance(choice, Unschedulable):
             unschedulable_by_key[key] = choice
@@ -56,21 +57,72 @@ def schedule(waiting: Iterable[Object], fleet: Fleet, now: datetime, devices: De
             fleet.assume(pod, choice)
             chosen.append((pod, choice))
             if has_devices and devices is not None:
-                claims[objects.uid(pod)] = _reserve(pod, fleet.nodes[choice].node, devices)
-    errors = yield from _write_claims(chosen, claims, fleet)
+                claims[objects.uid(pod)] = _reserve(pod, fleet.nodes[choice], devices)
+    errors = yield from _create_claims(chosen, claims, fleet)
+    errors += yield from _write_claims(chosen, claims, fleet)
     errors += yield from _bind(chosen, fleet, now)
     results = (yield status_writes) if status_writes else []
     return writes.Done(errors=(*errors, *writes.refusals(results)))
 
 
-def _reserve(pod: Object, node: Object, devices: DevicePass) -> list[Object]:
+def _reserve(pod: Object, state: NodeState, devices: DevicePass) -> list[Object]:
     """The claims of a pod with devices of the chosen node, which are counted from now on."""
-    claims = devices.claims(pod)
+    claims = devices.claims(pod, state)
     assert not isinstance(claims, Unallocatable), "a node was chosen for the pod"
-    allocated = devices.allocate(pod, claims, node)
+    allocated = devices.allocate(pod, claims, state.node)
     assert not isinstance(allocated, Unallocatable), "a node was chosen for the pod"
     devices.count(new for old, new in zip(claims, allocated, strict=True) if not objects.status(old).get("allocation"))
     return allocated
+
+
+def _create_claims(chosen: list[tuple[Object, str]], claims: dict[str, list[Object]], fleet: Fleet) -> writes.Step:
+    """Create the claims for extended resources, and name them in the statuses of their pods."""
+    entries = [
+        (pod, claim)
+        for pod, _ in chosen
+        for claim in claims.get(objects.uid(pod), ())
+        if "uid" not in claim["metadata"]
+    ]
+    results = (yield [_creation(claim) for _, claim in entries]) if entries else []
+    refused: set[str] = set()
+    for (pod, claim), result in zip(entries, results, strict=True):
+        own = claims[objects.uid(pod)]
+        own.remove(claim)
+        if isinstance(result, writes.Refused):
+            refused.add(objects.uid(pod))
+        else:
+            own.append({**result, "status": claim["status"]})
+    _drop(chosen, refused, fleet)
+    batch = [
+        _extended_claim_patch(pod, claim)
+        for pod, _ in chosen
+        for claim in claims.get(objects.uid(pod), ())
+        if extended_resources.is_unnamed(pod, claim)
+    ]
+    status_results = (yield batch) if batch else []
+    return (*writes.refusals(results), *writes.refusals(status_results))
+
+
+def _creation(claim: Object) -> writes.Create:
+    content = {name: claim[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+    return writes.Create(resource=resources.RESOURCE_CLAIM, object=content)
+
+
+def _extended_claim_patch(pod: Object, claim: Object) -> writes.Patch:
+    return writes.Patch(
+        resource=resources.POD,
+        object=pod,
+        patch={"status": {"extendedResourceClaimStatus": extended_resources.status_of(pod, claim)}},
+        subresource="status",
+        guarded=False,
+    )
+
+
+def _drop(chosen: list[tuple[Object, str]], refused: set[str], fleet: Fleet) -> None:
+    """Bind no pod whose claims are refused; the next pass tries it again."""
+    for uid in refused:
+        fleet.remove_pod(uid)
+    chosen[:] = [(pod, name) for pod, name in chosen if objects.uid(pod) not in refused]
 
 
 def _write_claims(chosen: list[tuple[Object, str]], claims: dict[str, list[Object]], fleet: Fleet) -> writes.Step:
@@ -92,9 +144,7 @@ def _write_claims(chosen: list[tuple[Object, str]], claims: dict[str, list[Objec
         for (pod, _), result in zip(entries, results, strict=True)
         if isinstance(result, writes.Refused)
     }
-    for uid in refused:
-        fleet.remove_pod(uid)
-    chosen[:] = [(pod, name) for pod, name in chosen if objects.uid(pod) not in refused]
+    _drop(chosen, refused, fleet)
     return writes.refusals(results)
 
 
