@@ -7,6 +7,7 @@ from rich.console import Console
 from tests.cli import demo_objects
 
 from pykueue.api import resources
+from pykueue.cli import top
 from pykueue.cli.top import _LiveBoard
 from pykueue.dashboard import board as boards
 from pykueue.dashboard import drawing
@@ -20,7 +21,7 @@ def board_of(*workloads, queues=()):
 
 
 def text_of(board, options=boards.BoardOptions()):  # noqa: B008 - options are values
-    console = Console(width=140, record=True, file=io.StringIO())
+    console = Console(width=options.width, record=True, file=io.StringIO())
     console.print(drawing.draw(board, options, now=0))
     return console.export_text()
 
@@ -56,6 +57,45 @@ def test_a_bar_says_what_is_borrowed():
         demo_objects.cluster_queue("large", nominal="8", used="0"),
     ]
     assert "6 of 12, 2 borrowed from team" in text_of(board_of(queues=queues))
+
+
+@pytest.mark.parametrize("width", [80, 110, 160])
+def test_a_long_reason_leaves_room_for_the_other_columns(width):
+    workload = demo_objects.workload("train-with-a-long-name")
+    reason = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, " * 3
+    pending = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": reason}
+    workload["status"] = {"conditions": [pending]}
+    lines = text_of(board_of(workload), boards.BoardOptions(width=width)).splitlines()
+    (line,) = (line for line in lines if "train-with-a-long-name" in line)
+    assert "○ pending" in line
+    assert boards.requests_text(board_of(workload).selected(boards.BoardOptions())[0][boards.FIELD["requests"]]) in line
+    assert max(map(len, lines)) <= width
+
+
+def test_a_message_is_no_command_of_the_terminal():
+    workload = demo_objects.workload("train")
+    pending = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "\x1b[2Jgone\nforged"}
+    workload["status"] = {"conditions": [pending]}
+    text = text_of(board_of(workload))
+    assert "\\x1b[2Jgone\\nforged" in text
+    assert "\x1b[2J" not in text
+
+
+def test_the_busiest_queues_are_shown_if_not_all_fit():
+    queues = [demo_objects.cluster_queue(f"queue-{number}", nominal="4", used="0") for number in range(5)]
+    queues[3]["status"]["pendingWorkloads"] = 7
+    text = text_of(board_of(queues=queues), boards.BoardOptions(most_bars=2))
+    assert ("queue-3" in text, "queue-4" in text, "3 more" in text) == (True, False, True)
+
+
+def test_an_arrow_scrolls_and_does_not_quit():
+    live = _LiveBoard(None, "", boards.BoardOptions())
+    live._board = board_of(*(demo_objects.workload(f"job-{number}") for number in range(9)))
+    for key in top._KEY.findall("\x1b[B\x1b[C"):
+        live._press(key)
+    assert (live._selection.first, live._stopping.is_set()) == (5, False)
+    live._press("\x1b")
+    assert live._stopping.is_set()
 
 
 def test_rows_that_do_not_fit_are_counted():

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
     from pykueue.dashboard.board import Board, BoardOptions
     from pykueue.kube.client import Client
 
-_KEYS = "q quit  a all  p pending  r running  f finished  / filter  s sort  j k scroll"
+_KEYS = "q quit  a all  p pending  r running  f finished  / filter  s sort  j k"
 _STATES_OF_KEYS = {"a": "all", "p": "pending", "r": "running", "f": "finished"}
 _FRAME_SECONDS = 0.25
-_FIXED_LINES = 8
+_WIDTH_WITHOUT_TERMINAL = 200
+_FIXED_LINES = 7
+"""Counts, headings, empty lines and the two lines at the bottom."""
 _ESCAPE, _ENTER, _DELETE = "\x1b", ("\r", "\n"), ("\x7f", "\b")
+_ARROWS = {"\x1b[A": "k", "\x1b[B": "j"}
+_KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
+"""An arrow or another special key is a sequence that begins with Escape."""
 
 
 @click.command()
@@ -103,8 +109,9 @@ async def _print_once(client: "Client", namespace: str, selection: "BoardOptions
         workloads = [dict(zip(WORKLOAD_FIELDS, row, strict=True)) for row in board.selected(selection)]
         outputs.show_json({"clusterQueues": list(board.queues.values()), "workloads": workloads})
         return
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(drawing.draw(board, replace(selection, most=len(board.workloads))))
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    shown = replace(selection, most=len(board.workloads), most_bars=board.bar_count(), width=console.width)
+    console.print(drawing.draw(board, shown))
 
 
 class _LiveBoard:
@@ -114,6 +121,7 @@ class _LiveBoard:
         self._board: Board = boards.Board()
         self._selection = selection
         self._is_typing = False
+        self._visible_rows = 1
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -149,24 +157,33 @@ class _LiveBoard:
         return [reflector(*kind).run() for kind in await _kinds(self._client, self._namespace)]
 
     def _render(self, console: "Console") -> "RenderableType":
-        from rich.console import Group
+        from rich.layout import Layout
         from rich.text import Text
 
         from pykueue.dashboard import drawing
 
-        bars = min(24, sum(1 for _ in self._board.bars()))
-        selection = replace(self._selection, most=max(3, console.height - bars - _FIXED_LINES))
+        room = console.height - _FIXED_LINES
+        bars = min(self._board.bar_count(), max(3, room // 2))
+        most = max(1, room - bars - (bars < self._board.bar_count()))
+        self._visible_rows = most
+        selection = replace(self._selection, most=most, most_bars=bars, width=console.width)
         state = f"{selection.states}, by {selection.sort}" + (
             f", filter: {selection.text}" if selection.text or self._is_typing else ""
         )
-        footer = Text(f"{state}{'█' if self._is_typing else ''}   {_KEYS}", style="dim")
-        return Group(drawing.draw(self._board, selection), Text(), footer)
+        footer = Text(
+            f"{state}{'█' if self._is_typing else ''}\n{_KEYS}", style="dim", no_wrap=True, overflow="ellipsis"
+        )
+        layout = Layout()
+        layout.split_column(Layout(drawing.draw(self._board, selection)), Layout(footer, size=2))
+        return layout
 
     def _press(self, key: str) -> None:
         selection = self._selection
         if self._is_typing:
             self._type(key)
-        elif key in ("q", _ESCAPE):
+            return
+        key = _ARROWS.get(key, key)
+        if key in ("q", _ESCAPE):
             self._stopping.set()
         elif key in _STATES_OF_KEYS:
             self._selection = replace(selection, states=_STATES_OF_KEYS[key], first=0)
@@ -178,7 +195,7 @@ class _LiveBoard:
             self._is_typing = True
             self._selection = replace(selection, text="", first=0)
         elif key in ("j", "k"):
-            last = max(0, len(self._board.selected(selection)) - 1)
+            last = max(0, len(self._board.selected(selection)) - self._visible_rows)
             self._selection = replace(selection, first=min(last, max(0, selection.first + (5 if key == "j" else -5))))
 
     def _type(self, key: str) -> None:
@@ -202,7 +219,7 @@ def _keys(press: Callable[[str], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def read() -> None:
-        for key in os.read(descriptor, 64).decode(errors="ignore"):
+        for key in _KEY.findall(os.read(descriptor, 64).decode(errors="ignore")):
             press(key)
 
     tty.setcbreak(descriptor)

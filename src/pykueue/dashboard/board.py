@@ -4,6 +4,7 @@
 top` and by the live view of `pykueue demo`.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ _STATES_OF_FILTER = {
     "active": ("pending", "reserved", "starting", "running", "stopping", "stopped"),
 }
 FILTERS = ("all", *_STATES_OF_FILTER)
+_BEGINNING = re.compile(r"^couldn't assign flavors to pod set \S+: ")
 SORTS = ("state", "age", "priority", "name")
 
 
@@ -35,6 +37,9 @@ class BoardOptions:
     first: int = 0
     """The first row that is shown."""
     most: int = 30
+    most_bars: int = 24
+    width: int = 160
+    """Columns of the terminal; a narrow one has no room for priorities and reasons."""
 
 
 @dataclass(slots=True)
@@ -69,12 +74,24 @@ class Board:
             counts[row[FIELD["state"]]] += 1
         return counts
 
-    def bars(self) -> Iterator[tuple[str, str, str, str, float, float, float]]:
-        """Queue, cohort, flavor, resource, used, own and highest possible amount."""
-        for queue in sorted(self.queues.values(), key=lambda queue: queue["name"]):
+    def bar_count(self) -> int:
+        return sum(len(queue["quota"]) for queue in self.queues.values())
+
+    def bars(self, most: int) -> Iterator[tuple[str, str, str, str, float, float, float]]:
+        """Queue, cohort, flavor, resource, used, own and highest possible amount.
+
+        If not all bars fit, they are those of the queues with the most pending workloads.
+        """
+        queues = sorted(self.queues.values(), key=lambda queue: queue["name"])
+        if self.bar_count() > most:
+            queues.sort(key=lambda queue: -queue["pending"])
+        for queue in queues:
+            most -= len(queue["quota"])
+            if most < 0:
+                return
             for flavor, resource, nominal, _borrowing, _lending, reserved, *_rest in queue["quota"]:
-                most = self._cohort_quota(queue["cohort"], flavor, resource) if queue["cohort"] else nominal
-                yield queue["name"], queue["cohort"], flavor, resource, reserved, nominal, max(most, nominal)
+                whole = self._cohort_quota(queue["cohort"], flavor, resource) if queue["cohort"] else nominal
+                yield queue["name"], queue["cohort"], flavor, resource, reserved, nominal, max(whole, nominal)
 
     def _cohort_quota(self, cohort: str, flavor: str, resource: str) -> float:
         return sum(
@@ -115,7 +132,15 @@ def elapsed_seconds(row: rows.Row, at: float) -> float:
 
 
 def requests_text(requests: dict[str, float]) -> str:
-    return ", ".join(f"{amount_text(name, value)} {name.rpartition('/')[2]}" for name, value in requests.items())
+    """Devices first: they are what jobs wait for."""
+    ordered = sorted(requests.items(), key=lambda item: ("/" not in item[0], item[0] != "cpu"))
+    return ", ".join(f"{amount_text(name, value)} {name.rpartition('/')[2]}" for name, value in ordered)
+
+
+def reason_text(row: rows.Row) -> str:
+    """Where the workload runs, or what it waits for without the words that all reasons begin with."""
+    cluster = row[FIELD["cluster"]]
+    return f"on {cluster}" if cluster else _BEGINNING.sub("", row[FIELD["message"]])
 
 
 def amount_text(resource: str, value: float) -> str:

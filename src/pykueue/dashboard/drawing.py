@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pykueue.api import escaping
 from pykueue.dashboard import board as boards
 from pykueue.dashboard import rows
 
@@ -31,7 +32,9 @@ _SIGNS = {
     "failed": "✘",
 }
 _BAR_CELLS = 24
-_MOST_BARS = 24
+_NARROW = 110
+_LONGEST = {"job": 32, "queue": 24, "requests": 28}
+_LONGEST_IF_NARROW = {"job": 24, "queue": 16, "requests": 20}
 
 
 def draw(board: boards.Board, options: boards.BoardOptions, *, now: float | None = None) -> RenderableType:
@@ -41,7 +44,8 @@ def draw(board: boards.Board, options: boards.BoardOptions, *, now: float | None
     visible = selected[options.first : options.first + options.most]
     hidden = len(selected) - len(visible)
     note = Text(f"{hidden:,} more" if hidden else "", style="dim")
-    return Group(_summary(board), Text(), _queues(board), Text(), workload_table(visible, at), note)
+    table = workload_table(visible, at, options.width)
+    return Group(_summary(board), Text(), _queues(board, options), Text(), table, note)
 
 
 def _summary(board: boards.Board) -> Text:
@@ -52,25 +56,27 @@ def _summary(board: boards.Board) -> Text:
     return text if text.plain else Text("no workloads", style="dim")
 
 
-def _queues(board: boards.Board) -> Table:
+def _queues(board: boards.Board, options: boards.BoardOptions) -> Table:
     table = Table.grid(padding=(0, 2))
-    bars = list(board.bars())
-    last = ""
-    for queue, cohort, _flavor, resource, used, own, most in bars[:_MOST_BARS]:
+    last, count = "", 0
+    for queue, cohort, _flavor, resource, used, own, most in board.bars(options.most_bars):
         name, last = ("" if queue == last else queue), queue
         borrowed = used - own
         amounts = f"{boards.amount_text(resource, used)} of {boards.amount_text(resource, most)}"
         if borrowed > 0 and cohort:
             amounts += f", {boards.amount_text(resource, borrowed)} borrowed from {cohort}"
         table.add_row(Text(name, style="bold"), resource.rpartition("/")[2], _bar(used, own, most), amounts)
-    if len(bars) > _MOST_BARS:
-        table.add_row(Text(f"{len(bars) - _MOST_BARS} more", style="dim"))
+        count += 1
+    if board.bar_count() > count:
+        table.add_row(Text(f"{board.bar_count() - count} more", style="dim"))
+    for column in table.columns:
+        column.no_wrap = True
     return table
 
 
 def _bar(used: float, own: float, most: float) -> Text:
-    """Green within the queue's own quota, yellow for what it borrows."""
-    whole = max(most, used, 1e-9)
+    """Green within the queue's own quota, yellow for what it borrows. The bar ends at twice the own quota."""
+    whole = max(min(most, max(2 * own, used)), used, 1e-9)
     own_cells = round(_BAR_CELLS * min(used, own) / whole)
     used_cells = round(_BAR_CELLS * used / whole)
     text = Text("█" * own_cells, style="green")
@@ -79,24 +85,36 @@ def _bar(used: float, own: float, most: float) -> Text:
     return text
 
 
-def workload_table(visible: Iterable[rows.Row], at: float) -> Table:
-    table = Table.grid(padding=(0, 2))
+def workload_table(visible: Iterable[rows.Row], at: float, width: int) -> Table:
+    """Reasons are long and have the room that the other columns leave."""
+    is_narrow = width < _NARROW
+    longest = _LONGEST_IF_NARROW if is_narrow else _LONGEST
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=not is_narrow, width=width)
+    table.add_column("state", no_wrap=True)
+    for name in ("job", "queue"):
+        table.add_column(name, no_wrap=True, max_width=longest[name])
+    if not is_narrow:
+        table.add_column("priority", no_wrap=True)
+    table.add_column("requests", no_wrap=True, max_width=longest["requests"])
+    table.add_column("time", no_wrap=True, justify="right")
+    if not is_narrow:
+        table.add_column("reason", no_wrap=True, ratio=1, style="dim")
     for row in visible:
-        state = row[boards.FIELD["state"]]
-        table.add_row(
-            Text(f"{_SIGNS[state]} {state}", style=_COLORS[state]),
-            Text(boards.job_name(row), style="bold"),
-            f"{row[boards.FIELD['namespace']]}/{row[boards.FIELD['queue']]}",
-            str(row[boards.FIELD["priorityClass"]] or row[boards.FIELD["priority"]]),
-            boards.requests_text(row[boards.FIELD["requests"]]),
-            boards.duration_text(boards.elapsed_seconds(row, at)),
-            f"on {row[boards.FIELD['cluster']]}"
-            if row[boards.FIELD["cluster"]]
-            else Text(row[boards.FIELD["message"]], style="dim"),
-        )
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    if table.columns:
-        table.columns[-1].no_wrap = True
-        table.columns[-1].overflow = "ellipsis"
+        table.add_row(*_cells(row, at, is_narrow=is_narrow))
+    table.show_header = bool(table.row_count)
     return table
+
+
+def _cells(row: rows.Row, at: float, *, is_narrow: bool) -> list[Text]:
+    state = row[boards.FIELD["state"]]
+    priority = str(row[boards.FIELD["priorityClass"]] or row[boards.FIELD["priority"]])
+    reason = Text(escaping.one_line(boards.reason_text(row)))
+    return [
+        Text(f"{_SIGNS[state]} {state}", style=_COLORS[state]),
+        Text(escaping.one_line(boards.job_name(row)), style="bold"),
+        Text(f"{row[boards.FIELD['namespace']]}/{row[boards.FIELD['queue']]}"),
+        *(() if is_narrow else (Text(escaping.one_line(priority)),)),
+        Text(boards.requests_text(row[boards.FIELD["requests"]])),
+        Text(boards.duration_text(boards.elapsed_seconds(row, at))),
+        *(() if is_narrow else (reason,)),
+    ]

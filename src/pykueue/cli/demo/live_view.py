@@ -1,5 +1,7 @@
 """A demo in a terminal: the board of `pykueue top` with the step and the last messages."""
 
+import dataclasses
+
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -10,6 +12,7 @@ from pykueue.cli.demo.state import DemoState
 from pykueue.dashboard import board, drawing
 
 _LAST_MESSAGES = 8
+_BORDER_CELLS = 4
 _BY_NAME = board.BoardOptions(sort="name")
 
 
@@ -35,6 +38,7 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         messages = Text("\n".join(self._state.messages[-_LAST_MESSAGES:]), style="dim")
-        drawn = drawing.draw(self._state.board, _BY_NAME)
+        width = self._live.console.width - _BORDER_CELLS
+        drawn = drawing.draw(self._state.board, dataclasses.replace(_BY_NAME, width=width))
         text = Text(self._text, style="bold")
         return Panel(Group(text, Text(), drawn, messages), title=self._title, border_style="blue")
