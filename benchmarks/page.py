@@ -87,7 +87,7 @@ async def main(total: int) -> None:
         paths = ServerPaths(directory=Path(directory) / "data", host="127.0.0.1", port=0)
         api = EmbeddedApi(paths, registry.scheme())
         await api.start()
-        dashboard = EmbeddedDashboard(api, port=0, waits=dict, directory=Path(directory))
+        dashboard = EmbeddedDashboard(api, port=0, totals=dict, directory=Path(directory))
         await dashboard.start()
         client = api.client()
         for start in range(0, total, 500):
@@ -104,7 +104,7 @@ async def main(total: int) -> None:
             paint = "performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime)[0]"
             print(f"first paint after {await page.until(paint):.0f} ms")
             await page.value("location.hash = '#/workloads'")
-            await page.until("document.querySelectorAll('a.row').length > 10")
+            await page.until("document.querySelectorAll('.scroll .row').length > 10")
             await page.until(f"document.querySelector('#count').innerText === '{total:,}'", 120)
             print(f"all rows after {time.monotonic() - started:.1f} s", flush=True)
             with_page = await change(api, total, SECONDS)

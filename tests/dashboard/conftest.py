@@ -17,7 +17,7 @@ async def api(tmp_path):
 
 @pytest.fixture
 async def dashboard(api, tmp_path):
-    dashboard = EmbeddedDashboard(api, port=0, waits=dict, directory=tmp_path)
+    dashboard = EmbeddedDashboard(api, port=0, totals=dict, directory=tmp_path)
     await dashboard.start()
     yield dashboard
     await dashboard.stop()

@@ -41,7 +41,7 @@ async def page(browser, site):
 
 
 async def until_state(page, name, state):
-    await page.until(f"""[...document.querySelectorAll("a.row")].some((row) =>
+    await page.until(f"""[...document.querySelectorAll(".scroll .row")].some((row) =>
         row.innerText.includes({json.dumps(name)}) && !!row.querySelector(".state.{state}"))""")
 
 
@@ -76,7 +76,7 @@ async def test_a_waiting_workload_says_why(page, site):
     await page.value("location.hash = '#/workloads'")
     await until_state(page, "huge", "pending")
     await page.value(
-        """[...document.querySelectorAll("a.row")].find((row) => row.innerText.includes("huge")).click()"""
+        """[...document.querySelectorAll(".scroll .row")].find((row) => row.innerText.includes("huge")).querySelector("a").click()"""
     )
     await page.until_text("Why it waits")
     await page.until("document.getElementById('explanation').innerText.includes('nvidia.com/gpu')")
@@ -101,7 +101,7 @@ async def test_a_workload_is_stopped_and_resumed(page, site):
     await page.value("location.hash = '#/workloads'")
     await until_state(page, "pause", "running")
     await page.value(
-        """[...document.querySelectorAll("a.row")].find((row) => row.innerText.includes("pause")).click()"""
+        """[...document.querySelectorAll(".scroll .row")].find((row) => row.innerText.includes("pause")).querySelector("a").click()"""
     )
     await page.click("Stop")
     await page.until("!!document.querySelector('dialog[open]')")

@@ -42,13 +42,38 @@ def test_a_series_without_values_is_forgotten():
 
 
 async def test_the_mean_wait_is_that_of_the_admissions_between_two_samples():
-    waits = {"team": (2.0, 10.0)}
-    history = History(Queues(), lambda: waits)
+    totals = {"team": (2.0, 10.0, 0.0)}
+    history = History(Queues(), lambda: totals)
     await history.sample(10)
-    waits = {"team": (4.0, 40.0)}
+    totals = {"team": (4.0, 40.0, 3.0)}
     await history.sample(20)
     values = history.latest()["values"]
-    assert (values["wait/team"], values["rate/team"]) == (15.0, 12.0)
+    assert (values["wait/team"], values["rate/team"], values["finished/team"]) == (15.0, 12.0, 18.0)
+
+
+def test_after_a_long_pause_an_hour_is_still_an_hour():
+    """Few samples were taken in the last hour: older ones must not fill the ring."""
+    ring = Ring(10, 360)
+    for at in range(0, 3000, 10):
+        ring.add(at, {"depth": 1.0})
+    ring.add(86400, {"depth": 2.0})
+    assert (ring.times, list(ring.series["depth"])) == ([86400], [2.0])
+
+
+def test_a_pause_is_a_gap():
+    ring = Ring(10, 360)
+    for at in (10, 20, 100):
+        ring.add(at, {"depth": 1.0})
+    assert (ring.times, ring.as_json()["series"]["depth"]) == ([10, 20, 30, 100], [1.0, 1.0, None, 1.0])
+
+
+def test_a_clock_that_is_set_back_keeps_times_and_values_together():
+    ring = Ring(10, 5)
+    for at in (1000, 40, 50, 1010):
+        ring.add(at, {"depth": float(at)})
+    assert ring.times == [
+        int(value) if not math.isnan(value) else ring.times[i] for i, value in enumerate(ring.series["depth"])
+    ]
 
 
 async def test_samples_are_there_after_a_restart(tmp_path):

@@ -111,8 +111,8 @@ def _dashboard(context: UpContext) -> Component | None:
         return None
     from pykueue.dashboard.embedded import EmbeddedDashboard
 
-    def waits() -> Mapping[str, tuple[float, float]]:
-        return {} if context.controllers is None else context.controllers.metrics.admission_waits()
+    def totals() -> Mapping[str, tuple[float, float, float]]:
+        return {} if context.controllers is None else context.controllers.metrics.queue_totals()
 
     async def preview(obj: Object) -> Object:
         from pykueue.app import previews
@@ -120,7 +120,7 @@ def _dashboard(context: UpContext) -> Component | None:
         return await previews.preview_for_page(context.api.client(), obj)
 
     return EmbeddedDashboard(
-        context.api, port=context.dashboard.port, waits=waits, directory=context.data_dir, preview=preview
+        context.api, port=context.dashboard.port, totals=totals, directory=context.data_dir, preview=preview
     )
 
 

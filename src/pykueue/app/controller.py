@@ -174,15 +174,15 @@ class ControllerProcess:
     async def dashboard(self, options: ClusterDashboardOptions) -> None:
         from pykueue.dashboard.cluster_server import ClusterDashboard
 
-        def waits() -> Mapping[str, tuple[float, float]]:
-            return {} if self._controllers is None else self._controllers.metrics.admission_waits()
+        def totals() -> Mapping[str, tuple[float, float, float]]:
+            return {} if self._controllers is None else self._controllers.metrics.queue_totals()
 
         async def preview(obj: "Object") -> "Object":
             from pykueue.app import previews
 
             return await previews.preview_for_page(self._client, obj)
 
-        await ClusterDashboard(self._client, options.access, waits, port=options.port, preview=preview).run()
+        await ClusterDashboard(self._client, options.access, totals, port=options.port, preview=preview).run()
 
     def _queues(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._controllers is not None:

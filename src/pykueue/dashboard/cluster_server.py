@@ -14,7 +14,7 @@ from pykueue.api.errors import ApiError, bad_request, unauthorized
 from pykueue.apiserver.http import host_names
 from pykueue.dashboard import quota_preview, static_files
 from pykueue.dashboard.feed import Feed
-from pykueue.dashboard.history import History, Waits
+from pykueue.dashboard.history import History, Totals
 from pykueue.dashboard.page_stream import PageStream
 from pykueue.dashboard.quota_preview import PreviewChange
 from pykueue.dashboard.static_files import PREFIX
@@ -33,14 +33,14 @@ _LARGEST_BODY_BYTES = 3 * 1024 * 1024
 
 class ClusterDashboard:
     def __init__(
-        self, client: Client, access: Access, waits: Waits, *, port: int, preview: PreviewChange | None = None
+        self, client: Client, access: Access, totals: Totals, *, port: int, preview: PreviewChange | None = None
     ) -> None:
         self._preview = preview
         self._delegation = DelegatedAuth(client)
         self._access = access
         self._wanted_port = port
         self._feed = Feed(client)
-        self._history = History(client, waits)
+        self._history = History(client, totals)
         self._forwarder: Forwarder | None = None
         self._runner: web.AppRunner | None = None
 

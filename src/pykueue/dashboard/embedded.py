@@ -14,7 +14,7 @@ from pykueue.apiserver.http.listener import Listener, ListenError
 from pykueue.apiserver.http.messages import Handler, HttpRequest, HttpResponse
 from pykueue.dashboard import quota_preview, static_files
 from pykueue.dashboard.feed import Feed
-from pykueue.dashboard.history import History, Waits
+from pykueue.dashboard.history import History, Totals
 from pykueue.dashboard.one_time_codes import OneTimeCodes
 from pykueue.dashboard.page_stream import PageStream
 from pykueue.dashboard.quota_preview import PreviewChange
@@ -38,7 +38,7 @@ class EmbeddedDashboard:
         api: "EmbeddedApi",
         *,
         port: int | None,
-        waits: Waits,
+        totals: Totals,
         directory: Path,
         preview: PreviewChange | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class EmbeddedDashboard:
         self.port = 0
         self.codes = OneTimeCodes()
         self._feed = Feed(api.client())
-        self.history = History(api.client(), waits, directory / HISTORY_FILE)
+        self.history = History(api.client(), totals, directory / HISTORY_FILE)
         self._supervisor = Supervisor()
         self._listener = Listener(api.application, is_own_host=_is_loopback)
 

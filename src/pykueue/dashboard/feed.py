@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -23,6 +23,9 @@ from pykueue.kube.supervisor import Supervisor
 PREEMPTIONS = "preemptions"
 """A table of the feed beside those of the kinds: the latest preemptions."""
 MOST_PREEMPTIONS = 500
+_MOST_ADMISSIONS = 5000
+_EVENT_SECONDS = 2
+"""How far the times of an event and of a condition may be apart."""
 _TURN_SECONDS = 0.004
 
 
@@ -143,42 +146,64 @@ class Feed:
                 subscriber.add(plural, key, row)
 
     def add_preemption(self, row: Object) -> None:
-        """Keep the latest preemptions. One is replaced only by one with as much detail."""
+        """Keep the latest preemptions. The event and the condition of one tell different parts of it."""
         table = self.tables[PREEMPTIONS]
-        key = (row["namespace"], f"{row['name']}@{row['at']}")
-        earlier = table.rows.get(key)
-        if earlier is not None and row["ran"] is None and b'"ran":null' not in earlier:
-            return
-        self._set(PREEMPTIONS, key, msgspec.json.encode(row))
+        for at in range(row["at"] - _EVENT_SECONDS, row["at"] + _EVENT_SECONDS + 1):
+            earlier = table.rows.get((row["namespace"], f"{row['name']}@{at}"))
+            known = {} if earlier is None else msgspec.json.decode(earlier)
+            if known.get("by") == row["by"]:
+                details = {name: value for name, value in row.items() if value not in (None, "", {})}
+                row = known | details | {"at": known["at"]}
+                break
+        self._set(PREEMPTIONS, (row["namespace"], f"{row['name']}@{row['at']}"), msgspec.json.encode(row))
         while len(table.rows) > MOST_PREEMPTIONS:
             self._set(PREEMPTIONS, next(iter(table.rows)), None)
 
     async def _read_preemptions(self) -> None:
         """The preemptions before the feed began, from their events."""
         try:
-            events = await self._client.list(
-                resources.EVENT, "", ListOptions(field_selector="reason=Preempted", limit=MOST_PREEMPTIONS)
-            )
+            preempted = await self._events("Preempted", MOST_PREEMPTIONS)
+            admitted = await self._events("Admitted", _MOST_ADMISSIONS) if preempted else []
         except (ApiError, OSError):
             return
-        for event in events.items:
-            about = objects.nested(event, "regarding")
+        admissions: dict[Key, list[int]] = {}
+        for event in admitted:
+            admissions.setdefault(_subject(event), []).extend(_times(event))
+        for event in preempted:
             match = rows.PREEMPTOR.search(str(event.get("note") or "")[:2000])
-            if about.get("kind") == "Workload" and match:
-                self.add_preemption(_of_event(event, about, match))
+            if match:
+                self.add_preemption(_of_event(event, match, admissions.get(_subject(event), ())))
+
+    async def _events(self, reason: str, limit: int) -> list[Object]:
+        selector = f"reason={reason},regarding.kind=Workload"
+        return (await self._client.list(resources.EVENT, "", ListOptions(field_selector=selector, limit=limit))).items
 
 
-def _of_event(event: Object, about: Object, match: re.Match[str]) -> Object:
-    at = event.get("eventTime") or event["metadata"].get("creationTimestamp")
+def _subject(event: Object) -> Key:
+    about = objects.nested(event, "regarding")
+    return about.get("namespace", ""), about.get("name", "")
+
+
+def _times(event: Object) -> list[int]:
+    """When it was first and last seen."""
+    first = event.get("eventTime") or event["metadata"].get("creationTimestamp")
+    last = objects.nested(event, "series").get("lastObservedTime")
+    return [rows.seconds(first), *([rows.seconds(last)] if last else ())]
+
+
+def _of_event(event: Object, match: re.Match[str], admissions: Iterable[int]) -> Object:
+    namespace, name = _subject(event)
+    at = _times(event)[0]
+    admitted_at = max((time for time in admissions if time <= at), default=None)
     return {
-        "namespace": about.get("namespace", ""),
-        "name": about.get("name", ""),
+        "namespace": namespace,
+        "name": name,
         "job": "",
-        "at": rows.seconds(at),
+        "at": at,
         "by": match.group(1),
-        "reason": "Preempted",
+        "reason": "",
         "why": match.group(2) or "",
-        "ran": None,
+        "ran": None if admitted_at is None else at - admitted_at,
         "requests": {},
         "clusterQueue": "",
     }

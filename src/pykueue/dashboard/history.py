@@ -1,7 +1,7 @@
 """Samples of the queues, kept for hours and days, so that the page has a past after a restart.
 
-Each ClusterQueue has its depth, its admitted workloads, admissions a minute and the mean wait of
-those; each flavor and resource has its quota and what is reserved. There are two rings: one sample
+Each ClusterQueue has its depth, its admitted workloads, how many were admitted and finished a
+minute, and the mean wait of those that were admitted; each flavor and resource has its quota and what is reserved. There are two rings: one sample
 every 10 seconds for an hour, and one every 5 minutes for a week. Both are written to one file in
 the data directory of `pykueue up` each minute and at the end; `pykueue controller` keeps them in
 memory.
@@ -30,10 +30,12 @@ LONG_RING = 2016
 _SHORT_STEPS_OF_LONG = 30
 _SAVE_STEPS = 6
 MOST_SERIES = 2000
+_PAUSE_STEPS = 3
 _ABSENT = math.nan
 
-Waits = Callable[[], Mapping[str, tuple[float, float]]]
-"""Returns the number of admissions and the sum of their waits, by ClusterQueue."""
+Totals = Callable[[], Mapping[str, tuple[float, float, float]]]
+"""Returns how many workloads were admitted, the sum of their waits, and how many finished, by ClusterQueue."""
+_NOTHING = (0.0, 0.0, 0.0)
 
 
 class Ring:
@@ -46,8 +48,16 @@ class Ring:
         self.series: dict[str, array[float]] = {}
 
     def add(self, at: int, values: Mapping[str, float]) -> None:
+        """What is too old is forgotten, however few values there are. A pause becomes a gap."""
+        if self.times and at - self.times[-1] > _PAUSE_STEPS * self.step_seconds:
+            self._append(self.times[-1] + self.step_seconds, {})
+        self._append(at, values)
+
+    def _append(self, at: int, values: Mapping[str, float]) -> None:
         """Series that have no value at any time are forgotten."""
-        self.times = [*self.times, at][-self.length :]
+        times = [*self.times, at][-self.length :]
+        oldest = at - self.step_seconds * self.length
+        self.times = times[next(index for index, time in enumerate(times) if time > oldest) :]
         for name in [*self.series.keys() | values.keys()]:
             values_of = self.series.get(name)
             if values_of is None:
@@ -58,6 +68,10 @@ class Ring:
             del values_of[: len(values_of) - len(self.times)]
             if name not in values and all(map(math.isnan, values_of)):
                 del self.series[name]
+
+    def latest(self) -> Object:
+        values = {name: _rounded(series[-1]) for name, series in self.series.items()}
+        return {"at": self.times[-1], "values": values}
 
     def as_json(self) -> Object:
         series = {name: [_rounded(value) for value in values] for name, values in self.series.items()}
@@ -77,12 +91,12 @@ class Ring:
 
 
 class History:
-    def __init__(self, client: Client, waits: Waits, path: Path | None = None) -> None:
+    def __init__(self, client: Client, totals: Totals, path: Path | None = None) -> None:
         """Without a path, samples are kept in memory."""
         self._client = client
-        self._waits = waits
+        self._totals = totals
         self._path = path
-        self._last_waits: Mapping[str, tuple[float, float]] | None = None
+        self._last_totals: Mapping[str, tuple[float, float, float]] | None = None
         self.short = Ring(STEP_SECONDS, SHORT_RING)
         self.long = Ring(STEP_SECONDS * _SHORT_STEPS_OF_LONG, LONG_RING)
         self.count = 0
@@ -102,31 +116,33 @@ class History:
 
     async def sample(self, at: int) -> None:
         queues = (await self._client.list(resources.CLUSTER_QUEUE)).items
-        waits = await asyncio.to_thread(self._waits)
-        values = _of_queues(queues) | self._of_waits(map(objects.name, queues), waits)
-        self._last_waits = waits
+        totals = await asyncio.to_thread(self._totals)
+        values = _of_queues(queues) | self._of_totals(map(objects.name, queues), totals)
+        self._last_totals = totals
         self.count += 1
         self.short.add(at, values)
         if self.count % _SHORT_STEPS_OF_LONG == 0:
             self.long.add(at, _means(self.short, _SHORT_STEPS_OF_LONG))
 
-    def _of_waits(self, names: Iterable[str], waits: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-        """Admissions a minute, and their mean wait where there were any."""
+    def _of_totals(self, names: Iterable[str], totals: Mapping[str, tuple[float, float, float]]) -> dict[str, float]:
+        """Admissions and ends a minute, and the mean wait where there were admissions."""
         values: dict[str, float] = {}
-        if self._last_waits is None:
+        if self._last_totals is None:
             return values
         for name in names:
-            count, total = waits.get(name, (0.0, 0.0))
-            earlier_count, earlier_total = self._last_waits.get(name, (0.0, 0.0))
-            admissions = max(0.0, count - earlier_count)
+            earlier = self._last_totals.get(name, _NOTHING)
+            changes = (max(0.0, new - old) for new, old in zip(totals.get(name, _NOTHING), earlier, strict=True))
+            admissions, waits, finished = changes
             values[f"rate/{name}"] = admissions * 60 / STEP_SECONDS
+            values[f"finished/{name}"] = finished * 60 / STEP_SECONDS
             if admissions:
-                values[f"wait/{name}"] = max(0.0, total - earlier_total) / admissions
+                values[f"wait/{name}"] = waits / admissions
         return values
 
     def latest(self) -> Object:
-        values = {name: _rounded(series[-1]) for name, series in self.short.series.items() if series}
-        return {"at": self.short.times[-1], "values": values}
+        """The values of the last sample, with those of the week if it has new ones."""
+        sample = self.short.latest()
+        return sample | {"long": self.long.latest()} if self.count % _SHORT_STEPS_OF_LONG == 0 else sample
 
     def as_json(self) -> Object:
         return {"short": self.short.as_json(), "long": self.long.as_json()}

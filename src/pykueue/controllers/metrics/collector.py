@@ -74,9 +74,13 @@ class Metrics:
             self._counted_cohorts.remove(name)
         self._gauges.refresh()
 
-    def admission_waits(self) -> Mapping[str, tuple[float, float]]:
-        """How many workloads were admitted, and the sum of their waits, by ClusterQueue."""
-        return self.instruments.totals("admission_wait_time_seconds")
+    def queue_totals(self) -> Mapping[str, tuple[float, float, float]]:
+        """How many workloads were admitted, the sum of their waits, and how many finished, by ClusterQueue."""
+        waits = self.instruments.totals("admission_wait_time_seconds")
+        finished = self.instruments.counts("finished_workloads_total")
+        return {
+            queue: (*waits.get(queue, (0.0, 0.0)), finished.get(queue, 0.0)) for queue in waits.keys() | finished.keys()
+        }
 
     def text(self) -> bytes:
         return generate_latest(self.instruments.registry)

@@ -137,6 +137,16 @@ class Instruments:
                     pair[sample.name.endswith("_sum")] += sample.value
         return {queue: (count, total) for queue, (count, total) in totals.items()}
 
+    def counts(self, name: str) -> dict[str, float]:
+        """A counter by ClusterQueue."""
+        counts: dict[str, float] = {}
+        for metric in self._instruments[f"kueue_{name}"].collect():
+            for sample in metric.samples:
+                if sample.name.endswith("_total"):
+                    queue = sample.labels["cluster_queue"]
+                    counts[queue] = counts.get(queue, 0.0) + sample.value
+        return counts
+
     def observe(self, name: str, *labels: str, seconds: float) -> None:
         """A negative duration, which two different clocks may give, counts as zero."""
         self._child(name, *labels).observe(max(0.0, seconds))

@@ -94,7 +94,7 @@ function SubmitButton({ onClick }) {
 
 function Help({ onClose }) {
   const keys = [["g then c, q, w, n, p, s", "go to a view"], ["/", "filter workloads"], ["j, k", "next or previous workload"], ["Enter", "open it"], ["?", "this list"], ["Esc", "leave a field or a dialog"]];
-  return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="keys">${keys.map(([key, text]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl><//>`;
+  return html`<${Dialog} title="Keys" closing="Close" onClose=${onClose}><dl class="keys">${keys.map(([key, text]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl><//>`;
 }
 
 function LogIn({ problem }) {

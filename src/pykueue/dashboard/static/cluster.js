@@ -83,11 +83,13 @@ function Summary({ sums }) {
     byResource.set(sum.resource, total);
   }
   const queues = [...tables.clusterqueues.values()];
-  const pending = Math.max(states.pending, tables.workloads.size ? 0 : queues.reduce((sum, queue) => sum + queue.pending, 0));
+  // The queues know how many workloads there are before the list of them is complete.
+  const sum = (name) => queues.reduce((total, queue) => total + queue[name], 0);
+  const [running, pending] = connection.listed.has("workloads") ? [states.running, states.pending] : [sum("admitted"), sum("pending")];
   return html`<div class="tiles">
-      <${Tile} label="Running" value=${count(states.running)} note=${`${count(queues.length)} cluster queues`} />
+      <${Tile} label="Running" value=${count(running)} note=${`${count(queues.length)} cluster queues`} />
       <${Tile} label="Pending" value=${count(pending)} note=${states.oldest ? `oldest waits ${duration(now() - states.oldest)}` : "nobody waits"} />
-      ${[...byResource].slice(0, 6).map(([name, total]) => html`<${Tile} label=${shortName(name)}
+      ${[...byResource].sort(([first], [second]) => second.includes("/") - first.includes("/")).slice(0, 6).map(([name, total]) => html`<${Tile} label=${shortName(name)}
         value=${total.nominal ? `${Math.round((total.reserved / total.nominal) * 100)} %` : "–"}
         note=${`${amount(name, total.reserved)} of ${amount(name, total.nominal)}`} />`)}
     </div>
@@ -107,14 +109,14 @@ function Utilisation() {
   const queues = Object.keys(ring.series).filter((name) => name.startsWith("pending/"));
   const depth = ring.times.map((_at, index) => queues.reduce((sum, name) => sum + (ring.series[name][index] || 0), 0));
   return html`<div class="plots">
-    <${Card}><${Plot} label="Reserved quota, last hour" times=${ring.times} series=${series} format=${(value) => `${Math.round(value)} %`} /><//>
+    <${Card}><${Plot} label="Reserved quota, last hour" times=${ring.times} series=${series} unit="percent" /><//>
     <${Card}><${Plot} label="Pending workloads" times=${ring.times} series=${[{ label: "all queues", values: depth }]} /><//>
   </div>`;
 }
 
 function Cohort({ node, depth }) {
-  const sums = [...totals(node).values()];
-  const lendable = new Map(sums.map((sum) => [`${sum.flavor} ${sum.resource}`, sum]));
+  const lendable = totals(node);
+  const sums = [...lendable.values()];
   return html`<${Card} class=${depth ? "nested" : ""} title=${html`<span class="muted">Cohort</span> ${node.name}`} aside=${depth ? "" : html`<${Legend} />`}>
     <div class="quota cohort">${sums.map((sum) => html`<${QuotaRow} key=${`${sum.flavor} ${sum.resource}`} flavor=${sum.flavor} resource=${sum.resource}
       nominal=${sum.nominal} reserved=${sum.reserved} used=${sum.used} borrowed=${0} whole=${sum.nominal} />`)}</div>
@@ -138,19 +140,32 @@ function Queue({ queue, lendable }) {
     <h3><a href=${link("queues", queue.name)}>${queue.name}</a>
       ${queue.stop && html`<span class="tag warn">${queue.stop}</span>`}
       ${!queue.active && !queue.stop && html`<span class="tag warn" title=${queue.reason}>not active</span>`}</h3>
-    <p class="numbers"><a href=${`#/workloads?queue=${encodeURIComponent(queue.name)}`}><b>${count(queue.admitted)}</b> admitted</a> <span><b>${count(queue.pending)}</b> pending</span></p>
-    <div class="quota">${queue.quota.map((entry) => {
-      const sum = lendable && lendable.get(`${entry[FLAVOR]} ${entry[RESOURCE]}`);
-      const others = sum ? Math.max(0, sum.nominal - entry[NOMINAL]) : 0;
-      const mayBorrow = entry[BORROWING] === null ? others : Math.min(others, entry[BORROWING]);
-      const lent = sum ? Math.max(0, Math.min(entry[NOMINAL] - entry[RESERVED], entry[LENDING] ?? Infinity, sum.reserved - entry[RESERVED] - others)) : 0;
-      return html`<${QuotaRow} key=${`${entry[FLAVOR]} ${entry[RESOURCE]}`} flavor=${entry[FLAVOR]} resource=${entry[RESOURCE]} nominal=${entry[NOMINAL]}
-        reserved=${entry[RESERVED]} used=${entry[USED]} borrowed=${entry[BORROWED]} lent=${lent} whole=${entry[NOMINAL] + mayBorrow} />`;
-    })}</div>
+    <p class="numbers"><a href=${`#/workloads?queue=${encodeURIComponent(queue.name)}`}><b>${count(queue.admitted)}</b> admitted, <b>${count(queue.pending)}</b> pending</a></p>
+    <${QueueQuota} queue=${queue} lendable=${lendable} />
   </article>`;
 }
 
-export function QuotaRow({ flavor, resource, ...amounts }) {
+// The bars of a queue. `lendable` is the quota of its cohort; without it the queue has its own only. A bar ends at twice
+// the nominal quota: in a large cohort it would be too short to read.
+export function QueueQuota({ queue, lendable }) {
+  return html`<div class="quota">${queue.quota.map((entry) => {
+    const sum = lendable && lendable.get(`${entry[FLAVOR]} ${entry[RESOURCE]}`);
+    const others = sum ? Math.max(0, sum.nominal - entry[NOMINAL]) : 0;
+    const mayBorrow = entry[BORROWING] === null ? others : Math.min(others, entry[BORROWING]);
+    const lent = sum ? Math.max(0, Math.min(entry[NOMINAL] - entry[RESERVED], entry[LENDING] ?? Infinity, sum.reserved - entry[RESERVED] - others)) : 0;
+    return html`<${QuotaRow} key=${`${entry[FLAVOR]} ${entry[RESOURCE]}`} flavor=${entry[FLAVOR]} resource=${entry[RESOURCE]} nominal=${entry[NOMINAL]}
+      reserved=${entry[RESERVED]} used=${entry[USED]} borrowed=${entry[BORROWED]} lent=${lent} whole=${Math.min(entry[NOMINAL] + mayBorrow, Math.max(2 * entry[NOMINAL], entry[RESERVED]))} />`;
+  })}</div>`;
+}
+
+// The quota of the cohort of a queue, by flavor and resource.
+export function lendableOf(queue) {
+  const node = queue.cohort && find(tree().roots, queue.cohort);
+  return node ? totals(node) : null;
+}
+const find = (nodes, name) => nodes.find((node) => node.name === name) || nodes.reduce((found, node) => found || find(node.cohorts, name), undefined);
+
+function QuotaRow({ flavor, resource, ...amounts }) {
   return html`<div class="quota-row"><span class="what" title=${`${flavor} ${resource}`}>${shortName(resource)}<span class="muted"> ${flavor}</span></span>
     <${QuotaBar} resource=${resource} ...${amounts} />
     <span class="number">${amount(resource, amounts.reserved)} / ${amount(resource, amounts.nominal)}</span></div>`;

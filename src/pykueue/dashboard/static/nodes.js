@@ -51,7 +51,7 @@ export function Nodes() {
   const totals = {}, requested = {};
   for (const node of everything) for (const [name, value] of Object.entries(node.amounts)) totals[name] = (totals[name] || 0) + value;
   for (const pod of tables.pods.values()) for (const [name, value] of Object.entries(pod.amounts)) requested[name] = (requested[name] || 0) + value;
-  const names = Object.keys(totals).filter((name) => totals[name] > 0 && !/ephemeral|hugepages|^pods$/.test(name));
+  const names = Object.keys(totals).sort((first, second) => second.includes("/") - first.includes("/")).filter((name) => totals[name] > 0 && !/ephemeral|hugepages|^pods$/.test(name));
   return html`<div class="tiles"><${Tile} label="Nodes" value=${count(everything.length)} note=${`${count(ready)} ready`} />
       <${Tile} label="Pods" value=${count(tables.pods.size)} note="on these nodes" />
       ${names.slice(0, 5).map((name) => html`<${Tile} label=${shortName(name)} value=${`${Math.round(((requested[name] || 0) / totals[name]) * 100)} %`} note=${`${amount(name, requested[name] || 0)} of ${amount(name, totals[name])}`} />`)}</div>
@@ -64,7 +64,7 @@ export function Nodes() {
 function Domain({ nodes, levels, pods, names }) {
   const groups = grouped(nodes, levels);
   if (!groups) return html`<div class="map">${nodes.map((node) => html`<${Node} key=${node.name} node=${node} pods=${pods.get(node.name) || []} names=${names} />`)}</div>`;
-  return html`<div class="domains">${groups.map(([name, inside]) => html`<section class="domain" key=${name}><h3>${name || html`<span class="muted">none</span>`}
+  return html`<div class="domains">${groups.map(([name, inside]) => html`<section class=${`domain ${inside.length > 4 ? "" : "small"}`} key=${name}><h3>${name || html`<span class="muted">none</span>`}
     <span class="muted">${shortName(levels[0])}, ${inside.length} ${inside.length === 1 ? "node" : "nodes"}</span></h3>
     <${Domain} nodes=${inside} levels=${levels.slice(1)} pods=${pods} names=${names} /></section>`)}</div>`;
 }

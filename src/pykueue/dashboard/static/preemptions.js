@@ -14,16 +14,17 @@ export function Preemptions() {
   const lastHour = rows.filter((row) => row.at > now() - 3600);
   const lost = lastHour.reduce((sum, row) => sum + (row.ran || 0), 0);
   const reasons = new Map();
-  for (const row of rows) reasons.set(row.reason, (reasons.get(row.reason) || 0) + 1);
+  for (const row of rows) reasons.set(row.why || row.reason, (reasons.get(row.why || row.reason) || 0) + 1);
   return html`<div class="tiles"><${Tile} label="Last hour" value=${count(lastHour.length)} note="preemptions" />
       <${Tile} label="Lost work" value=${duration(lost) || "0s"} note="run time, last hour" />
       ${[...reasons].slice(0, 3).map(([reason, number]) => html`<${Tile} label=${reason} value=${count(number)} note="of those below" />`)}</div>
-    <${Card} title="Preemptions" aside=${html`<span class="muted">the latest ${count(rows.length)}</span>`}><div class="scroll-x"><table id="preemptions"><thead><tr><th>When</th><th>Preempted</th><th>By</th><th>Why</th><th class="number">Lost work</th><th class="wide">Requests</th></tr></thead>
+    <${Card} title="Preemptions" aside=${html`<span class="muted">the latest ${count(rows.length)}</span>`}><div class="scroll-x"><table id="preemptions"><thead><tr><th>When</th><th>Preempted</th><th>By</th><th class="wide">Why</th><th class="number">Lost work</th><th class="wide">Requests</th></tr></thead>
       <tbody>${rows.slice(0, 200).map((row) => {
-        const by = byUid.get(row.by);
+        const by = byUid.get(row.by), victim = tables.workloads.get(`${row.namespace}/${row.name}`);
+        const requests = victim && !Object.keys(row.requests).length ? victim[F.requests] : row.requests;
         return html`<tr key=${`${row.namespace}/${row.name}@${row.at}`}><td>${clockTime(row.at)}</td>
-          <td><a class="strong" href=${link("workload", row.namespace, row.name)}>${row.job || row.name}</a> <span class="muted">${row.namespace}</span></td>
-          <td>${by ? html`<a class="strong" href=${link("workload", by[F.namespace], by[F.name])}>${by[F.job] || by[F.name]}</a> <span class="muted">${by[F.namespace]}</span>` : html`<span class="muted">a workload that is gone, or not yours</span>`}</td>
-          <td>${row.why || row.reason}</td><td class="number">${row.ran === null ? "–" : duration(row.ran)}</td><td class="wide">${requestText(row.requests)}</td></tr>`;
+          <td><a class="strong" href=${link("workload", row.namespace, row.name)}>${row.job || (victim && victim[F.job]) || row.name}</a> <span class="muted">${row.namespace}</span></td>
+          <td>${by ? html`<a class="strong" href=${link("workload", by[F.namespace], by[F.name])}>${by[F.job] || by[F.name]}</a> <span class="muted">${by[F.namespace]}</span>` : html`<span class="muted">a workload that is gone, or not yours</span>`}<div class="narrow muted">${row.why || row.reason}</div></td>
+          <td class="wide">${row.why || row.reason}</td><td class="number">${row.ran === null ? "–" : duration(row.ran)}</td><td class="wide">${requestText(requests)}</td></tr>`;
       })}</tbody></table></div><//>`;
 }

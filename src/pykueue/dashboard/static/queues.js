@@ -2,19 +2,21 @@
 
 import { history, now, tables, useClock, useTables } from "./store.js";
 import { call, get, patch, paths } from "./api.js";
-import { Action, Card, Dialog, Empty, Legend, Plot, amount, count, duration, html, link, shortName, startText, useEffect, useMay, useState } from "./ui.js";
-import { QuotaRow } from "./cluster.js";
+import { Action, Card, Dialog, Empty, Legend, Plot, count, duration, html, link, shortName, startText, useEffect, useMay, useState } from "./ui.js";
+import { QueueQuota, lendableOf } from "./cluster.js";
 
 const KUEUE = "kueue.x-k8s.io";
 
-function recent(name, queue, minutes = 60) {
+// The values of the last hour; null where there was none.
+function recent(name, queue) {
   const ring = history.short;
   const series = ring && ring.series[`${name}/${queue}`];
   if (!series) return [];
-  const from = now() - minutes * 60;
-  return series.filter((value, index) => value !== null && ring.times[index] >= from);
+  const from = now() - 3600;
+  return series.filter((_value, index) => ring.times[index] >= from);
 }
-const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
+// Samples have rates a minute.
+const totalOf = (rates) => rates.reduce((sum, rate) => sum + (rate || 0) * (history.short.step / 60), 0);
 
 // A small line of the depth of a queue; the view of one queue has the plot.
 function Spark({ values }) {
@@ -30,14 +32,14 @@ export function Queues() {
   const queues = [...tables.clusterqueues.values()].sort((first, second) => second.pending - first.pending || second.admitted - first.admitted || (first.name < second.name ? -1 : 1));
   const locals = [...tables.localqueues.values()].sort((first, second) => second.pending - first.pending || (first.name < second.name ? -1 : 1));
   return html`
-    ${queues.length > 0 && html`<${Card} title="Cluster queues" aside=${html`<span class="muted">rates and waits of the last hour</span>`}>
-      <div class="scroll-x"><table><thead><tr><th>Name</th><th class="wide">Cohort</th><th class="number">Pending</th><th class="wide">Last hour</th><th class="number">Admitted</th>
-        <th class="number">Admissions / h</th><th class="number">Mean wait</th><th class="wide">State</th></tr></thead>
+    ${queues.length > 0 && html`<${Card} title="Cluster queues" aside=${html`<span class="muted">admissions, ends and waits of the last hour</span>`}>
+      <div class="scroll-x"><table><thead><tr><th>Name</th><th class="wide">Cohort</th><th class="number">Pending</th><th class="wide">Depth</th><th class="number">Admitted</th>
+        <th class="number">Admissions</th><th class="number wide">Finished</th><th class="number">Mean wait</th><th class="wide">State</th></tr></thead>
       <tbody>${queues.slice(0, 300).map((queue) => html`<tr key=${queue.name}>
         <td><a class="strong" href=${link("queues", queue.name)}>${queue.name}</a></td><td class="wide">${queue.cohort || html`<span class="muted">none</span>`}</td>
-        <td class="number">${count(queue.pending)}</td><td class="wide"><${Spark} values=${recent("pending", queue.name)} /></td>
+        <td class="number">${count(queue.pending)}</td><td class="wide"><${Spark} values=${recent("pending", queue.name).filter((value) => value !== null)} /></td>
         <td class="number">${count(queue.admitted)}</td>
-        <td class="number">${rate(queue.name)}</td><td class="number">${wait(queue.name)}</td>
+        <td class="number">${lastHour("rate", queue.name)}</td><td class="number wide">${lastHour("finished", queue.name)}</td><td class="number">${wait(queue.name)}</td>
         <td class="wide">${queue.stop ? html`<span class="tag warn">${queue.stop}</span>` : queue.active ? html`<span class="tag">active</span>` : html`<span class="tag warn" title=${queue.reason}>not active</span>`}</td>
       </tr>`)}</tbody></table></div>
       ${queues.length > 300 && html`<p class="muted">The 300 queues with the most pending workloads of ${count(queues.length)}.</p>`}<//>`}
@@ -50,13 +52,11 @@ export function Queues() {
     : html`<${Empty} title="No local queues">Jobs name a LocalQueue of their namespace: <code>pykueue create localqueue NAME --clusterqueue QUEUE</code>.<//>`}<//>`;
 }
 
-function rate(name) {
-  const values = recent("rate", name);
-  return values.length ? count(Math.round(mean(values) * 60)) : "–";
-}
+const lastHour = (kind, name) => { const rates = recent(kind, name); return rates.length ? count(Math.round(totalOf(rates))) : "–"; };
 function wait(name) {
-  const value = mean(recent("wait", name));
-  return value === null ? "–" : duration(value);
+  const rates = recent("rate", name), waits = recent("wait", name);
+  const weighted = waits.map((wait, index) => (wait || 0) * (rates[index] || 0));
+  return totalOf(rates) ? duration(totalOf(weighted) / totalOf(rates)) : "–";
 }
 
 const RANGES = { "1 hour": "short", "7 days": "long" };
@@ -72,13 +72,12 @@ export function Queue({ name }) {
   const locals = [...tables.localqueues.values()].filter((local) => local.clusterQueue === name);
   return html`<${Card} title=${html`<span class="muted">Cluster queue</span> ${name}`} aside=${html`<${QueueActions} queue=${queue} />`}>
       <p>${queue.cohort ? html`In cohort <b>${queue.cohort}</b>. ` : "In no cohort. "}${queue.strategy}. ${queue.stop && html`<b>${queue.stop}</b>. `}${queue.reason}</p>
-      <div class="quota one">${queue.quota.map((entry) => html`<${QuotaRow} key=${entry.slice(0, 2).join(" ")} flavor=${entry[0]} resource=${entry[1]} nominal=${entry[2]} reserved=${entry[5]} borrowed=${entry[6]} used=${entry[7]}
-        whole=${entry[2] + (entry[3] ?? entry[6])} />`)}</div><${Legend} /><//>
+      <div class="one"><${QueueQuota} queue=${queue} lendable=${lendableOf(queue)} /></div><${Legend} /><//>
     ${ring && ring.times.length > 2 ? html`<div class="ranges" role="group" aria-label="Range">${Object.keys(RANGES).map((word) => html`<button class=${word === range ? "chosen" : ""} aria-pressed=${word === range} onClick=${() => setRange(word)}>${word}</button>`)}</div>
     <div class="plots">
       <${Card}><${Plot} label="Workloads" times=${ring.times} series=${[...series("pending", "pending"), ...series("admitted", "admitted")]} /><//>
-      <${Card}><${Plot} label="Admissions a minute" times=${ring.times} series=${series("rate", "admitted")} /><//>
-      <${Card}><${Plot} label="Mean wait of admitted workloads" times=${ring.times} series=${[{ ...series("wait", "wait")[0], isSparse: true }]} format=${(value) => duration(value)} /><//>
+      <${Card}><${Plot} label="Workloads a minute" times=${ring.times} series=${[...series("rate", "admitted"), ...series("finished", "finished")]} /><//>
+      <${Card}><${Plot} label="Mean wait of admitted workloads" times=${ring.times} series=${[{ ...series("wait", "wait")[0], isSparse: true }]} unit="time" /><//>
     </div>` : html`<${Card}><${Empty} title="No samples yet">The first ones arrive within half a minute.<//><//>`}
     <${NextInLine} name=${name} pending=${queue.pending} admitted=${queue.admitted} />
     <${Card} title="Local queues">${locals.length ? html`<table><tbody>${locals.map((local) => html`<tr key=${`${local.namespace}/${local.name}`}><td><a class="strong" href=${`#/workloads?namespace=${local.namespace}&queue=${local.name}`}>${local.namespace}/${local.name}</a></td>
@@ -98,8 +97,8 @@ function NextInLine({ name, pending, admitted }) {
     return () => { isCurrent = false; clearInterval(timer); };
   }, [name, pending, admitted]);
   if (!items || !items.length) return null;
-  return html`<${Card} title="Next in line"><div class="scroll-x"><table><thead><tr><th class="number">Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th><th>Estimated start</th></tr></thead>
-    <tbody>${items.map((item, index) => html`<tr key=${item.metadata.namespace + item.metadata.name}><td class="number">${index + 1}</td>
+  return html`<${Card} title="Next in line"><div class="scroll-x"><table><thead><tr><th>Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th><th>Estimated start</th></tr></thead>
+    <tbody>${items.map((item, index) => html`<tr key=${item.metadata.namespace + item.metadata.name}><td>${index + 1}</td>
       <td><a class="strong" href=${link("workload", item.metadata.namespace, item.metadata.name)}>${item.metadata.name}</a></td><td>${item.metadata.namespace}</td><td class="number">${item.priority ?? 0}</td>
       <td title=${item.estimatedStart ? item.estimatedStart.unknown || "" : ""}>${startText(item.estimatedStart)}</td></tr>`)}</tbody></table></div><//>`;
 }
@@ -151,7 +150,7 @@ function RaiseQuota({ name, onClose }) {
       onClose();
     } catch (failure) { setError(failure.message); }
   };
-  return html`<${Dialog} title=${`Quota of ${name}`} onClose=${onClose} actions=${html`<button type="button" disabled=${!value} onClick=${preview}>Preview</button>
+  return html`<${Dialog} title=${`Quota of ${name}`} onClose=${onClose} onEnter=${preview} actions=${html`<button disabled=${!value}>Preview</button>
     <button type="button" class="primary" disabled=${!value} onClick=${save}>Change</button>`}>
     <label>Resource<select value=${entry} onChange=${(event) => { setEntry(event.target.value); setEffect(null); }}>${entries.map(({ key, label }) => html`<option value=${key}>${label}</option>`)}</select></label>
     <label>New nominal quota<input value=${value} placeholder="for example 16 or 64Gi" onInput=${(event) => { setValue(event.target.value); setEffect(null); }} /></label>

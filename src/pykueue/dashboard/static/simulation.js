@@ -19,6 +19,11 @@ function asDocument(text) {
 }
 const policy = globalThis.trustedTypes ? trustedTypes.createPolicy("report", { createHTML: (text) => text }) : { createHTML: (text) => text };
 
+// A report has the colours of the page around it, and charts that can be read on a phone.
+const ownLook = new CSSStyleSheet();
+ownLook.replaceSync(`:host { --page: transparent !important; --card: inherit !important; --line: inherit !important; --text: inherit !important; --muted: inherit !important; }
+  @media (max-width: 720px) { section { overflow-x: auto; } section > svg, figure > svg { min-width: 640px; } }`);
+
 export function Simulation() {
   const [report, setReport] = useState(null);
   const [error, setError] = useState("");
@@ -36,7 +41,7 @@ export function Simulation() {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(report.rules.replace(/:root(\[[^\]]*\])?/g, (_, theme) => (theme ? `:host(${theme})` : ":host")));
     element.dataset.theme = document.documentElement.dataset.theme;
-    root.adoptedStyleSheets = [sheet];
+    root.adoptedStyleSheets = [sheet, ownLook];
     root.append(...report.body.childNodes);
     for (const styled of root.querySelectorAll("[data-style]")) styled.style.cssText = styled.dataset.style;
   };

@@ -95,17 +95,16 @@ function applyRows(message) {
   touch(message.rows);
 }
 
-function addSample(sample) {
-  const ring = history.short;
+function addSample(ring, sample, most) {
   if (!ring) return;
   const length = ring.times.push(sample.at);
   for (const name of new Set([...Object.keys(ring.series), ...Object.keys(sample.values)])) {
     const series = ring.series[name] || (ring.series[name] = new Array(length - 1).fill(null));
     series.push(sample.values[name] ?? null);
   }
-  if (length > 400) {
-    ring.times.splice(0, length - 360);
-    for (const series of Object.values(ring.series)) series.splice(0, length - 360);
+  if (length > most) {
+    ring.times.splice(0, length - most);
+    for (const series of Object.values(ring.series)) series.splice(0, length - most);
   }
 }
 
@@ -122,7 +121,8 @@ function apply(message) {
     Object.assign(history, message.history);
     touch("history");
   } else if (message.sample) {
-    addSample(message.sample);
+    addSample(history.short, message.sample, 360);
+    if (message.sample.long) addSample(history.long, message.sample.long, 2016);
     touch("history");
   } else if (message.ready) {
     connection.ready = true;

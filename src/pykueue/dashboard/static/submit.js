@@ -36,7 +36,7 @@ export function Submit({ onClose }) {
       location.hash = "#/workloads";
     } catch (failure) { setError(failure.message); }
   };
-  return html`<${Dialog} title="Submit a job" onClose=${onClose} actions=${html`<button type="button" class="primary" disabled=${!form.command || !form.queue} onClick=${submit}>Submit</button>`}>
+  return html`<${Dialog} title="Submit a job" onClose=${onClose} onEnter=${submit} actions=${html`<button class="primary" disabled=${!form.command || !form.queue}>Submit</button>`}>
     ${!queues.length && html`<p class="error">There is no LocalQueue that you may use.</p>`}
     <label>Command<textarea rows="2" placeholder="python train.py" ...${field("command")}></textarea></label>
     <div class="fields"><label>Queue<select ...${field("queue")}>${queues.map((name) => html`<option value=${name}>${name}</option>`)}</select></label>

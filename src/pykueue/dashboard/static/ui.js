@@ -28,8 +28,10 @@ const trimmed = (value) => (Math.abs(value) >= 100 ? Math.round(value).toLocaleS
 export const count = (value) => Number(value || 0).toLocaleString("en");
 export const shortName = (resource) => resource.split("/").pop();
 
+// Devices first: they are what jobs wait for.
+const rankOf = (name) => (name.includes("/") ? 0 : name === "cpu" ? 1 : 2);
 export function requestText(requests) {
-  return Object.entries(requests).map(([name, value]) => `${amount(name, value)} ${shortName(name)}`).join(", ");
+  return Object.entries(requests).sort(([first], [second]) => rankOf(first) - rankOf(second)).map(([name, value]) => `${amount(name, value)} ${shortName(name)}`).join(", ");
 }
 
 export function duration(seconds) {
@@ -50,6 +52,9 @@ export function startText(estimate) {
   const bar = duration(first) === duration(last) ? "" : ` (${duration(first)} to ${duration(last)})`;
   return `in ${duration(middle)}${bar}`;
 }
+// The part of a reason that differs from one workload to the next.
+export const shortReason = (message) => message.replace(/^couldn't assign flavors to pod set \S+: /, "")
+  .replace(/insufficient unused quota for (\S+) in flavor (\S+), (\S+) more needed/g, (_, resource, flavor, more) => `${more} more ${shortName(resource)} of ${flavor} needed`);
 export const stamp = (text) => (text ? Date.parse(text) / 1000 : 0);
 
 // States of workloads: each has a sign beside its colour
@@ -75,7 +80,7 @@ export const Card = ({ title, aside, children, class: name = "" }) => html`
 export const Tile = ({ label, value, note }) => html`
   <div class="tile"><span class="label">${label}</span><span class="value">${value}</span><span class="note">${note}</span></div>`;
 
-// A quota bar. `whole` is what the track stands for: nominal quota and what may be borrowed.
+// A quota bar. `whole` is what the track stands for.
 export function QuotaBar({ resource, nominal, reserved, used, borrowed, lent = 0, whole }) {
   const size = Math.max(whole, reserved, nominal, 1e-9);
   const part = (value) => `${Math.max(0, Math.min(100, (value / size) * 100))}%`;
@@ -108,19 +113,25 @@ function hour(at, times) {
   return text.toLocaleTimeString("en", { hour12: false, hour: "2-digit", minute: "2-digit", ...(at % 60 ? { second: "2-digit" } : {}) });
 }
 
-// `series` is [{ label, values, unit }]; `times` are seconds.
-export function Plot({ times, series, height = 150, label, format }) {
+// Steps between the lines of a plot, so that no two lines have the same text.
+const decades = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].flatMap((power) => [power, 2 * power, 5 * power]);
+const STEPS = { number: decades, percent: decades, time: [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 432000, 864000] };
+const FORMATS = { number: (value) => count(Math.round(value * 100) / 100), percent: (value) => `${Math.round(value)} %`, time: (value) => duration(value) };
+
+// `series` is [{ label, values, isSparse }]; `times` are seconds; `unit` is that of the values.
+export function Plot({ times, series, height = 150, label, unit = "number" }) {
+  const format = FORMATS[unit];
   const element = useRef(null);
   const plot = useRef(null);
   const names = series.map((entry) => entry.label).join("\n");
   const theme = document.documentElement.dataset.theme;
   useEffect(() => {
-    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: format ? 58 : 44 };
+    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: unit === "number" ? 44 : 58 };
     const options = {
       width: element.current.clientWidth || 300, height, legend: { show: false }, cursor: { y: false },
-      padding: [8, 16, 0, 0],
-      axes: [{ ...axis, size: 26, space: 70, values: (_plot, ticks) => ticks.map((tick) => hour(tick, times)) }, { ...axis, values: (_plot, ticks) => ticks.map((tick) => (format ? format(tick) : count(tick))) }],
-      scales: { y: { range: (_plot, low, high) => [0, Math.max(high * 1.1, 1e-6) || 1] } },
+      padding: [8, 28, 0, 0],
+      axes: [{ ...axis, size: 26, space: 70, values: (_plot, ticks) => ticks.map((tick) => hour(tick, times)) }, { ...axis, incrs: STEPS[unit], values: (_plot, ticks) => ticks.map(format) }],
+      scales: { y: { range: (_plot, low, high) => [0, Math.max(high * 1.1, 1) || 1] } },
       series: [{}, ...series.map((entry, index) => ({
         label: entry.label, stroke: color(SERIES_COLORS[index % 6]), width: 1.75, points: { show: entry.isSparse, size: 4 }, spanGaps: Boolean(entry.isSparse),
         fill: series.length === 1 ? `${color(SERIES_COLORS[0])}22` : undefined, dash: index % 2 ? [6, 3] : undefined,
@@ -136,7 +147,7 @@ export function Plot({ times, series, height = 150, label, format }) {
   const last = series.map((entry) => [...entry.values].reverse().find((value) => value !== null));
   return html`<figure class="plot">
     <figcaption>${label}${series.map((entry, index) => html`
-      <span><i class=${`line s${(index % 6) + 1}`}></i>${entry.label} <b>${last[index] === undefined ? "–" : (format ? format(last[index]) : count(Math.round(last[index] * 100) / 100))}</b></span>`)}
+      <span><i class=${`line s${(index % 6) + 1}`}></i>${entry.label} <b>${last[index] === undefined ? "–" : format(last[index])}</b></span>`)}
     </figcaption><div ref=${element} role="img" aria-label=${`${label || ""} ${names}`}></div></figure>`;
 }
 
@@ -153,13 +164,14 @@ export function useMay(verb, group, resource, namespace = "") {
   return isAllowed;
 }
 
-export function Dialog({ title, onClose, children, actions }) {
+// Enter in a field calls `onEnter`; `actions` are the buttons beside the one that closes.
+export function Dialog({ title, onClose, onEnter, children, actions, closing = "Cancel" }) {
   const element = useRef(null);
   useEffect(() => { element.current.showModal(); }, []);
   return html`<dialog ref=${element} aria-label=${title} onClose=${onClose} onClick=${(event) => event.target === element.current && onClose()}>
-    <form method="dialog" onSubmit=${(event) => event.preventDefault()}>
+    <form method="dialog" onSubmit=${(event) => { event.preventDefault(); if (onEnter) onEnter(); }}>
       <h2>${title}</h2>${children}
-      <footer><button type="button" onClick=${onClose}>Cancel</button>${actions}</footer>
+      <footer><button type="button" onClick=${onClose}>${closing}</button>${actions}</footer>
     </form></dialog>`;
 }
 

@@ -77,13 +77,16 @@ function podsPath(namespace, object, owner) {
   return `${paths.pods(namespace)}?labelSelector=${encodeURIComponent(selector)}`;
 }
 
+// Lines are indented with spaces; a line that is wrapped keeps its indentation.
+const indented = (line) => ({ paddingLeft: `${(line.length - line.trimStart().length) * 0.6 + 1}em`, textIndent: "-1em" });
+
 function Explanation({ explanation, row }) {
   const text = explanation ? [explanation.summary, ...(explanation.lines || [])].filter((line, index) => line || index) : row && row[F.message] ? [row[F.message]] : [];
   if (!text.length) return null;
-  const label = row && ["pending", "reserved", "stopped"].includes(row[F.state]) ? "Why it waits" : "What happens";
+  const label = row && ["pending", "reserved", "stopped"].includes(row[F.state]) ? "Why it waits" : row && row[F.finished] ? "What happened" : "What happens";
   const start = explanation && explanation.estimatedStart;
-  const estimate = start && html`<p class="strong" id="estimated-start">Estimated start: ${startText(start)}${start.unknown ? `, because ${start.unknown}` : ""}</p>`;
-  return html`<${Card} title=${label} class="explanation">${estimate}<div id="explanation">${text.map((line, index) => (line ? html`<p class=${index ? "" : "strong"}>${line}</p>` : html`<br />`))}</div><//>`;
+  const estimate = start && html`<p id="estimated-start">Estimated start: <b>${startText(start)}</b>${start.unknown ? html`<span class="muted">, because ${start.unknown}</span>` : ""}</p>`;
+  return html`<${Card} title=${label} class="explanation">${estimate}<div id="explanation">${text.map((line, index) => (line ? html`<p class=${index ? "" : "strong"} style=${indented(line)}>${line.trim()}</p>` : html`<br />`))}</div><//>`;
 }
 
 // What happens within one second, in its order: conditions have no fractions of seconds.
@@ -104,7 +107,7 @@ function story(object, events) {
   }
   for (const event of events) {
     const times = event.series && event.series.count > 1 ? ` (${event.series.count} times)` : "";
-    moments.push({ at: stamp(event.eventTime || event.deprecatedLastTimestamp || event.metadata.creationTimestamp), title: `${event.reason}${times}`, text: event.note || "", tone: event.type === "Warning" ? "bad" : "neutral", isEvent: true, who: event.reportingController });
+    moments.push({ at: stamp(event.eventTime || event.deprecatedLastTimestamp || event.metadata.creationTimestamp), title: `${event.reason}${times}`, text: event.note || "", tone: event.reason === "Pending" ? "wait" : event.type === "Warning" ? "bad" : "neutral", isEvent: true, who: event.reportingController });
   }
   return moments.filter((moment) => moment.at).sort((first, second) =>
     Math.floor(first.at) - Math.floor(second.at) || rank(first) - rank(second) || first.at - second.at);
@@ -222,7 +225,7 @@ function Priority({ target, current, onClose }) {
   const [error, setError] = useState("");
   useEffect(() => { get(paths.priorityClasses()).then((answer) => setClasses(answer.items || []), (failure) => setError(failure.message)); }, []);
   const save = () => patch(target, { metadata: { labels: { [PRIORITY_LABEL]: chosen } } }).then(onClose, (failure) => setError(failure.message));
-  return html`<${Dialog} title="Change priority" onClose=${onClose} actions=${html`<button type="button" class="primary" disabled=${!chosen || chosen === current} onClick=${save}>Change</button>`}>
+  return html`<${Dialog} title="Change priority" onClose=${onClose} onEnter=${save} actions=${html`<button class="primary" disabled=${!chosen || chosen === current}>Change</button>`}>
     ${classes.length ? html`<label>Priority class<select value=${chosen} onChange=${(event) => setChosen(event.target.value)}><option value="">choose one</option>
       ${classes.sort((first, second) => second.value - first.value).map((entry) => html`<option value=${entry.metadata.name}>${entry.metadata.name} (${entry.value})</option>`)}</select></label>` : html`<p>There is no WorkloadPriorityClass.</p>`}
     ${error && html`<p class="error" role="alert">${error}</p>`}<//>`;

@@ -1,7 +1,7 @@
 // All workloads: filtered, sorted, and drawn only where they are visible.
 
 import { F, connection, now, tables, useClock, useTables } from "./store.js";
-import { Card, Empty, STATES, State, count, duration, html, link, requestText, useEffect, useMemo, useRef, useState } from "./ui.js";
+import { Card, Empty, STATES, State, count, duration, html, link, requestText, shortReason, useEffect, useMemo, useRef, useState } from "./ui.js";
 
 const ROW = 34;
 const OVERSCAN = 8;
@@ -25,23 +25,27 @@ export function elapsed(row, at = now()) {
   return at - row[F.created];
 }
 
-export const filters = { text: "", namespace: "", queue: "", state: "", user: "", priority: "", sort: "age", reverse: false };
+const NONE = { text: "", namespace: "", queue: "", state: "", user: "", priority: "" };
+export const filters = { ...NONE, sort: "age", reverse: false };
 
-function matches(row, chosen, words) {
+// `leading` are the local queues that lead to the chosen cluster queue: a pending workload names no other.
+function matches(row, chosen, words, leading) {
   if (chosen.state === "active" ? row[F.finished] : chosen.state && row[F.state] !== chosen.state) return false;
   if (chosen.namespace && row[F.namespace] !== chosen.namespace) return false;
-  if (chosen.queue && row[F.queue] !== chosen.queue && row[F.clusterQueue] !== chosen.queue) return false;
+  if (chosen.queue && row[F.queue] !== chosen.queue && row[F.clusterQueue] !== chosen.queue && !leading.has(`${row[F.namespace]}/${row[F.queue]}`)) return false;
   if (chosen.user && row[F.user] !== chosen.user) return false;
   if (chosen.priority && (row[F.priorityClass] || String(row[F.priority])) !== chosen.priority) return false;
   return words.every((word) => row[F.name].includes(word) || row[F.job].toLowerCase().includes(word)
     || row[F.namespace].includes(word) || row[F.queue].includes(word) || row[F.message].toLowerCase().includes(word)
-    || row[F.jobKind].toLowerCase().includes(word));
+    || row[F.jobKind].toLowerCase().includes(word) || row[F.user].includes(word));
 }
 
 export function select(rows, chosen) {
   const words = chosen.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const leading = new Set();
+  for (const [key, queue] of tables.localqueues) if (queue.clusterQueue === chosen.queue) leading.add(key);
   const found = [];
-  for (const row of rows) if (matches(row, chosen, words)) found.push(row);
+  for (const row of rows) if (matches(row, chosen, words, leading)) found.push(row);
   const key = order[chosen.sort] || order.age;
   const keyed = found.map((row) => [key(row), row]);
   const sign = chosen.reverse ? -1 : 1;
@@ -62,17 +66,20 @@ function choices(index, other) {
 function Choice({ name, label, values, set, chosen }) {
   if (values.length < 2 && !chosen[name]) return null;
   return html`<select aria-label=${label} value=${chosen[name]} onChange=${(event) => set({ [name]: event.target.value })}>
-    <option value="">${label}</option>${values.map((value) => html`<option value=${value}>${value}</option>`)}</select>`;
+    <option value="">${label}</option>${(chosen[name] && !values.includes(chosen[name]) ? [chosen[name], ...values] : values).map((value) => html`<option value=${value}>${value}</option>`)}</select>`;
 }
+
+// A link that filters replaces the filter of before.
+const asked = (query) => (Object.keys(query).length ? { ...NONE, ...query } : {});
 
 export function Workloads({ query }) {
   const version = useTables("workloads", "connection");
   useClock(2);
-  const [chosen, setChosen] = useState(() => ({ ...filters, ...query }));
+  const [chosen, setChosen] = useState(() => ({ ...filters, ...asked(query) }));
   const [cursor, setCursor] = useState(-1);
   const search = useRef(null);
   const set = (change) => setChosen((before) => Object.assign(filters, { ...before, ...change }));
-  useEffect(() => { if (Object.keys(query).length) set(query); }, [JSON.stringify(query)]);
+  useEffect(() => { set(asked(query)); }, [JSON.stringify(query)]);
   const rows = useMemo(() => select(tables.workloads.values(), chosen), [version, chosen]);
   const options = useMemo(() => ({
     namespaces: choices(F.namespace), queues: choices(F.queue), users: choices(F.user), priorities: choices(F.priorityClass, F.priority),
@@ -92,8 +99,8 @@ export function Workloads({ query }) {
     return () => removeEventListener("keydown", onKey);
   }, [rows, cursor]);
   const total = tables.workloads.size;
-  const isFiltered = ["text", "namespace", "queue", "state", "user", "priority"].some((name) => chosen[name]);
-  const clear = () => set({ text: "", namespace: "", queue: "", state: "", user: "", priority: "" });
+  const isFiltered = Object.keys(NONE).some((name) => chosen[name]);
+  const clear = () => set(NONE);
   return html`<${Card} class="fill" title="Workloads"
     aside=${html`<span id="count" aria-live="polite">${count(rows.length)}${rows.length === total ? "" : ` of ${count(total)}`}${connection.listed.has("workloads") ? "" : " so far …"}</span>`}>
     <div class="filters" role="search">
@@ -139,28 +146,27 @@ function Rows({ rows, chosen, set, cursor }) {
   const first = Math.max(0, Math.floor(view.top / ROW) - OVERSCAN);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / ROW) + OVERSCAN);
   const sortBy = (name) => name && set(chosen.sort === name ? { reverse: !chosen.reverse } : { sort: name, reverse: false });
-  return html`<div class="table workloads" role="table" aria-rowcount=${rows.length} aria-label="Workloads">
-    <div class="row head" role="row">${COLUMNS.map(([name, label]) => html`<div role="columnheader" class=${NUMBERS.includes(name) ? "number" : ""}
+  return html`<div class="table workloads" role="table" aria-rowcount=${rows.length + 1} aria-label="Workloads">
+    <div class="row head" role="row" aria-rowindex="1">${COLUMNS.map(([name, label]) => html`<div role="columnheader" class=${NUMBERS.includes(name) ? "number" : ""}
       aria-sort=${chosen.sort === name ? (chosen.reverse ? "descending" : "ascending") : "none"}>
       ${name ? html`<button class="text" onClick=${() => sortBy(name)}>${label}${chosen.sort === name ? (chosen.reverse ? " ↓" : " ↑") : ""}</button>` : label}</div>`)}</div>
-    <div class="scroll" ref=${viewport} tabindex="0" aria-label="List of workloads">
-      <div style=${{ height: `${rows.length * ROW}px`, position: "relative" }}>
+    <div class="scroll" ref=${viewport} role="rowgroup" tabindex="0" aria-label="List of workloads">
+      <div role="presentation" style=${{ height: `${rows.length * ROW}px`, position: "relative" }}>
         ${rows.slice(first, last).map((row, index) => html`<${Row} key=${row[F.uid]} row=${row} at=${first + index} isChosen=${first + index === cursor} />`)}
       </div>
     </div></div>`;
 }
 
 function Row({ row, at, isChosen }) {
-  return html`<a class=${`row ${isChosen ? "chosen" : ""}`} role="row" aria-rowindex=${at + 1} style=${{ transform: `translateY(${at * ROW}px)` }}
-    href=${link("workload", row[F.namespace], row[F.name])}>
+  return html`<div class=${`row ${isChosen ? "chosen" : ""}`} role="row" aria-rowindex=${at + 2} style=${{ transform: `translateY(${at * ROW}px)` }}>
     <div role="cell"><${State} state=${row[F.state]} /></div>
-    <div role="cell" class="strong" title=${row[F.name]}>${title(row)} <span class="muted">${row[F.jobKind]}</span></div>
+    <div role="cell" title=${row[F.name]}><a class="strong whole" href=${link("workload", row[F.namespace], row[F.name])}>${title(row)}</a> <span class="muted">${row[F.jobKind]}</span></div>
     <div role="cell">${row[F.namespace]}</div>
     <div role="cell">${row[F.queue]}</div>
     <div role="cell" class="number">${row[F.priorityClass] || row[F.priority]}</div>
     <div role="cell">${requestText(row[F.requests])}${row[F.pods] > 1 ? html` <span class="muted">${row[F.pods]} pods</span>` : ""}</div>
     <div role="cell" class="number">${duration(elapsed(row))}</div>
     <div role="cell" class="number">${duration(now() - row[F.created])}</div>
-    <div role="cell" class="muted" title=${row[F.message]}>${row[F.message]}</div>
-  </a>`;
+    <div role="cell" class="muted" title=${row[F.message]}>${shortReason(row[F.message])}</div>
+  </div>`;
 }
