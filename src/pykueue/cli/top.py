@@ -110,8 +110,8 @@ async def _print_once(client: "Client", namespace: str, selection: "BoardOptions
         outputs.show_json({"clusterQueues": list(board.queues.values()), "workloads": workloads})
         return
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
-    shown = replace(selection, most=len(board.workloads), most_bars=board.bar_count(), width=console.width)
-    console.print(drawing.draw(board, shown))
+    whole = replace(selection, most=len(board.workloads), most_bars=board.bar_count(), width=console.width)
+    console.print(drawing.draw(board, whole))
 
 
 class _LiveBoard:
@@ -162,9 +162,9 @@ class _LiveBoard:
 
         from pykueue.dashboard import drawing
 
-        room = console.height - _FIXED_LINES
-        bars = min(self._board.bar_count(), max(3, room // 2))
-        most = max(1, room - bars - (bars < self._board.bar_count()))
+        lines = console.height - _FIXED_LINES
+        bars = min(self._board.bar_count(), max(3, lines // 2))
+        most = max(1, lines - bars - (bars < self._board.bar_count()))
         self._visible_rows = most
         selection = replace(self._selection, most=most, most_bars=bars, width=console.width)
         state = f"{selection.states}, by {selection.sort}" + (

@@ -138,7 +138,7 @@ def requests_text(requests: dict[str, float]) -> str:
 
 
 def reason_text(row: rows.Row) -> str:
-    """Where the workload runs, or what it waits for without the words that all reasons begin with."""
+    """Where the workload runs, or what it waits for without words that many reasons begin with."""
     cluster = row[FIELD["cluster"]]
     return f"on {cluster}" if cluster else _BEGINNING.sub("", row[FIELD["message"]])
 

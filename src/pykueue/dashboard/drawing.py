@@ -75,7 +75,7 @@ def _queues(board: boards.Board, options: boards.BoardOptions) -> Table:
 
 
 def _bar(used: float, own: float, most: float) -> Text:
-    """Green within the queue's own quota, yellow for what it borrows. The bar ends at twice the own quota."""
+    """Green within the own quota, yellow for what is borrowed. It ends at twice the own quota."""
     whole = max(min(most, max(2 * own, used)), used, 1e-9)
     own_cells = round(_BAR_CELLS * min(used, own) / whole)
     used_cells = round(_BAR_CELLS * used / whole)

@@ -146,14 +146,14 @@ class Feed:
                 subscriber.add(plural, key, row)
 
     def add_preemption(self, row: Object) -> None:
-        """Keep the latest preemptions. The event and the condition of one tell different parts of it."""
+        """Keep the latest preemptions. Its event and its condition tell different parts of one."""
         table = self.tables[PREEMPTIONS]
         for at in range(row["at"] - _EVENT_SECONDS, row["at"] + _EVENT_SECONDS + 1):
             earlier = table.rows.get((row["namespace"], f"{row['name']}@{at}"))
-            known = {} if earlier is None else msgspec.json.decode(earlier)
-            if known.get("by") == row["by"]:
+            other = {} if earlier is None else msgspec.json.decode(earlier)
+            if other.get("by") == row["by"]:
                 details = {name: value for name, value in row.items() if value not in (None, "", {})}
-                row = known | details | {"at": known["at"]}
+                row = other | details | {"at": other["at"]}
                 break
         self._set(PREEMPTIONS, (row["namespace"], f"{row['name']}@{row['at']}"), msgspec.json.encode(row))
         while len(table.rows) > MOST_PREEMPTIONS:

@@ -1,10 +1,10 @@
 """Samples of the queues, kept for hours and days, so that the page has a past after a restart.
 
 Each ClusterQueue has its depth, its admitted workloads, how many were admitted and finished a
-minute, and the mean wait of those that were admitted; each flavor and resource has its quota and what is reserved. There are two rings: one sample
-every 10 seconds for an hour, and one every 5 minutes for a week. Both are written to one file in
-the data directory of `pykueue up` each minute and at the end; `pykueue controller` keeps them in
-memory.
+minute, and the mean wait of those that were admitted; each flavor and resource has its quota and
+what is reserved. There are two rings: one sample every 10 seconds for an hour, and one every 5
+minutes for a week. Both are written to one file in the data directory of `pykueue up` each minute
+and at the end; `pykueue controller` keeps them in memory.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _PAUSE_STEPS = 3
 _ABSENT = math.nan
 
 Totals = Callable[[], Mapping[str, tuple[float, float, float]]]
-"""Returns how many workloads were admitted, the sum of their waits, and how many finished, by ClusterQueue."""
+"""Returns by ClusterQueue: workloads admitted, the sum of their waits, and workloads finished."""
 _NOTHING = (0.0, 0.0, 0.0)
 
 

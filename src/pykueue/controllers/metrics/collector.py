@@ -75,7 +75,7 @@ class Metrics:
         self._gauges.refresh()
 
     def queue_totals(self) -> Mapping[str, tuple[float, float, float]]:
-        """How many workloads were admitted, the sum of their waits, and how many finished, by ClusterQueue."""
+        """By ClusterQueue: workloads admitted, the sum of their waits, and workloads finished."""
         waits = self.instruments.totals("admission_wait_time_seconds")
         finished = self.instruments.counts("finished_workloads_total")
         return {
