@@ -2,10 +2,12 @@
 
 import pytest
 from tests.engine import random_loads
+from tests.engine.builders import Cluster, cluster_queue, workload
 
 from pykueue.engine import events
 from pykueue.engine.cycle import nominate
 from pykueue.engine.engine import Engine
+from pykueue.engine.policy import Policy
 from pykueue.engine.preemption import classical_targets
 from pykueue.engine.preemption.shared_candidates import SharedCandidates
 from pykueue.engine.topology.count_cache import CountCache
@@ -15,7 +17,6 @@ SIZES = [(seed, 2 + seed % 9) for seed in range(40)] + [(1000, 100), (1001, 100)
 
 
 def forgetful_nomination(state, entry):
-    entry.pending.last_nominations = ()
     return nominate._best_nomination(state, entry, None)[0]
 
 
@@ -52,6 +53,41 @@ def test_an_engine_without_caches_decides_the_same_in_many_loads(seed):
     queues, steps = (300, 3) if seed % 100 == 99 else (2 + seed % 40, 10)
     decided = random_loads.play(seed, Engine, queues=queues, steps=steps)
     assert decided == random_loads.play(seed, ForgetfulEngine, queues=queues, steps=steps)
+
+
+@pytest.mark.parametrize("different", [{"cpu": 3}, {"cpu": 8, "allowed_flavors": ("other",)}])
+def test_a_workload_that_only_shares_its_hash_gets_an_assignment_of_its_own(different):
+    def second(scheduling_hash):
+        cluster = Cluster(cluster_queue(nominal=100))
+        cluster.add(workload("first", cpu=8, scheduling_hash="one"))
+        assert cluster.admitted() == ["first"]
+        cluster.add(workload("second", scheduling_hash=scheduling_hash, **different))
+        return cluster.cycle()
+
+    assert second("one") == second("another")
+
+
+def test_a_higher_priority_with_the_same_hash_still_preempts():
+    cluster = Cluster(cluster_queue(within="LowerPriority"), policy=Policy(scheduling_equivalence_hashing=False))
+    cluster.add(workload("running", cpu=8))
+    assert cluster.admitted() == ["running"]
+    cluster.add(workload("equal", cpu=8, scheduling_hash="one"))
+    assert cluster.preempted() == []
+    cluster.add(workload("higher", cpu=8, priority=5, scheduling_hash="one"))
+    assert cluster.preempted() == [("running", "InClusterQueue")]
+
+
+def test_a_head_without_targets_finds_those_that_were_admitted_later():
+    cluster = Cluster(cluster_queue(within="LowerPriority"))
+    equal, lower = workload("equal", cpu=6, priority=5), workload("lower", cpu=4)
+    cluster.add(equal)
+    assert cluster.admitted() == ["equal"]
+    cluster.add(workload("head", cpu=8, priority=5))
+    assert cluster.preempted() == []
+    cluster.add(lower)
+    assert cluster.admitted() == ["lower"]
+    cluster.handle(events.WorkloadGone(key=equal.key))
+    assert cluster.preempted() == [("lower", "InClusterQueue")]
 
 
 class PausingEngine(Engine):

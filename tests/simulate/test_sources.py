@@ -55,6 +55,13 @@ def test_a_table_with_own_columns(tmp_path):
     assert only_job(read(tmp_path, "jobs.csv", text)) == (0, 5400, 2, 8000, 2, 7)
 
 
+def test_the_earliest_job_arrives_at_time_0_whatever_the_order_of_the_rows(tmp_path):
+    jobs = read(tmp_path, "jobs.csv", "submit,run,cpu\n700,1,1\n500,1,1\n", scale=2.0)
+    (tmp_path / "earlier.csv").write_text("submit,run,cpu\n300,1,1\n")
+    files.add(tmp_path / "earlier.csv", jobs)
+    assert [submit_ns // SECOND_NS for submit_ns in jobs.jobs.submit_ns] == [200, 100, 0]
+
+
 def test_a_table_in_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is an optional extra")
     parquet = pytest.importorskip("pyarrow.parquet")

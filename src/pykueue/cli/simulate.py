@@ -1,7 +1,6 @@
 """`pykueue simulate`: what would happen to a set of jobs in a set of queues."""
 
 import csv
-import io
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -425,18 +424,18 @@ def _write(result: "Result", html_file: Path | None, csv_file: Path | None) -> N
         if html_file is not None:
             html_file.write_text(html_page.page(result.figures, result.outcomes), encoding="utf-8")
         if csv_file is not None:
-            csv_file.write_text(_csv_text(result), encoding="utf-8")
+            _write_csv(result, csv_file)
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
 
-def _csv_text(result: "Result") -> str:
-    rows = result.job_rows()
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(rows[0]) if rows else ["job"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+def _write_csv(result: "Result", path: Path) -> None:
+    from pykueue.simulate.report import figures
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(figures.JOB_COLUMNS)
+        writer.writerows(figures.job_cells(result.outcomes))
 
 
 def _print_report(result: "Result", output: str) -> None:

@@ -80,21 +80,21 @@ def take_heads(state: EngineState) -> list[CycleEntry]:
     heads = []
     for key in sorted(state.dirty_trees):
         for queue in state.tree_queues(key):
-            if not queue.is_active or not queue.pending.active_count:
+            workloads = queue.pending
+            if not workloads.active_count or queue.inactivity:
                 continue
-            usage_of = state.usage_of if queue.pending.by_local_queue else None
-            pending = queue.pending.head(usage_of)
+            pending = workloads.head(state.usage_of if workloads.by_local_queue else None)
             assert pending is not None
-            _skip_idle_cycles(state, queue, pending)
-            is_preemptor = queue.pending.is_preemptor(pending)
-            heads.append(CycleEntry(pending=pending, queue=queue, is_preemptor=is_preemptor))
+            if queue.idle_since_cycle is not None:
+                _skip_idle_cycles(state, queue, pending)
+            heads.append(CycleEntry(pending=pending, queue=queue, is_preemptor=workloads.is_preemptor(pending)))
     return heads
 
 
 def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: PendingWorkload) -> None:
     """Count idle cycles as attempts of the head, so that its flavor scan is not outdated."""
     scan = pending.scan
-    if queue.idle_since_cycle is not None and scan is not None and scan.cycle == queue.idle_since_cycle:
+    if scan is not None and scan.cycle == queue.idle_since_cycle:
         pending.scan = scan._replace(cycle=state.cycle)
     queue.idle_since_cycle = None
 
@@ -105,9 +105,10 @@ def admit_or_preempt(
     """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards."""
     processing = process.Processing(state)
     with state.ledger.trial() as trial:
+        last = len(nominated) - 1
         for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
-            processing.process(entry)
+            processing.process(entry, is_last=position == last)
             if should_pause():
                 current = trial.suspend()
                 try:
@@ -138,7 +139,6 @@ def requeue(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
         return []
     if entry.attempt:
         return [report.retry_second_pass(state, entry)]
-    entry.queue.pending.take(entry.pending)
     return [report.requeue(state, entry)]
 
 

@@ -5,12 +5,13 @@ its quota is still short, and only the missing amount differs, or it still fits 
 proves that from a few numbers: every flavor-resource fits or is short as before and borrows as
 high, and preemption cannot help, because its own cluster queue is the only source of candidates
 and these free too little. A workload without quota is placed as if its nodes were empty, so only
-their capacity matters. Without a proof the head is nominated anew. `nominate` keeps a few for
-each pending workload, because a head in a busy tree alternates between fitting and not fitting.
+their capacity matters. Without a proof the head is nominated anew. `nominate` keeps a few, because
+a head in a busy tree alternates between fitting and not fitting, and equal workloads of a cluster
+queue share them: nothing of a workload but its pod sets, priority and flavors was read.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pykueue.engine import reasons, values
 from pykueue.engine.flavors.assigner import QuotaCheck
@@ -24,7 +25,7 @@ from pykueue.engine.state import EngineState
 from pykueue.engine.topology import workload_placement
 from pykueue.engine.values import PreemptionPolicy
 
-MAX_NOMINATIONS = 3
+MAX_NOMINATIONS = 4
 
 
 class LastNomination:
@@ -34,9 +35,11 @@ class LastNomination:
         "_checks",
         "_freeable",
         "_node",
+        "_priority",
         "_queue_version",
         "_settings_version",
         "_tried",
+        "_unused",
     )
 
     def __init__(
@@ -57,46 +60,113 @@ class LastNomination:
         self._capacity_version = (
             state.topology_cache.capacity_version if workload_placement.needs_placement(queue, workload) else None
         )
+        self._priority = workload.priority
         self._queue_version = queue.reservations.version
-        self._freeable = _freeable(queue, workload, _searched(checks))
+        self._freeable = _freeable(queue, workload.priority, _searched(checks))
+        self._unused = tuple(check.unused for check in checks if check.short is not None)
 
-    def repeated(self, state: EngineState, queue: ClusterQueueState, tried: TriedFlavors) -> Assignment | None:
-        """The assignment that a new try would give; None if that is not certain."""
+    def repeated(
+        self, state: EngineState, queue: ClusterQueueState, tried: TriedFlavors
+    ) -> "tuple[Assignment, reasons.FlavorsShort] | None":
+        """What a new try would give, with the amounts that are missing now.
+
+        None if that is not certain.
+        """
         if (
             self._settings_version != state.settings_version
             or self._capacity_version not in (None, state.topology_cache.capacity_version)
-            or (self._freeable and self._queue_version != queue.reservations.version)
             or self._tried != tried
         ):
             return None
+        if self._freeable and self._queue_version != queue.reservations.version:
+            if not _has_only_own_candidates(queue, self._freeable):
+                return None
+            self._freeable = _freeable(queue, self._priority, self._freeable)
+            self._queue_version = queue.reservations.version
         node = self._node
-        changed: dict[reasons.QuotaShort, reasons.QuotaShort] = {}
-        for index, total, height, unused_before, short, possibility in self._checks:
+        unused_of_short: tuple[int, ...] = ()
+        for index, total, height, _, short, possibility in self._checks:
             available = quota_tree.available(node, index)
             unused = max(0, available)
             if (total > unused) != (short is not None) or quota_tree.height_of_fit(node, index, total) != height:
                 return None
             if possibility is not None and not -EXACT < available < total - self._freeable[index]:
                 return None
-            if short is not None and unused != unused_before:
-                changed[short] = reasons.QuotaShort(flavor=short.flavor, resource=short.resource, needed=total - unused)
-        return self._with_reasons(changed) if changed else self._assignment
+            if short is not None:
+                unused_of_short += (unused,)
+        if unused_of_short == self._unused:
+            return self._assignment, self._assignment.flavors_short()
+        if self._assignment.mode is not Mode.FIT:
+            return self._assignment, self._shortage(unused_of_short)
+        assignment = self._renewed(unused_of_short)
+        return assignment, assignment.flavors_short()
 
-    def _with_reasons(self, changed: dict[reasons.QuotaShort, reasons.QuotaShort]) -> Assignment:
-        def renewed(causes: tuple[FlavorReason, ...]) -> tuple[FlavorReason, ...]:
-            return tuple(
-                changed.get(cause, cause) if isinstance(cause, reasons.QuotaShort) else cause for cause in causes
+    def _shortage(self, unused: tuple[int, ...]) -> reasons.FlavorsShort:
+        """Why the assignment does not fit; what else says so in it is not read."""
+        changed = self._changed(unused)
+        return reasons.FlavorsShort(
+            pod_sets=tuple(
+                reasons.PodSetShortage(
+                    name=pod_set.name, reasons=_renewed(pod_set.reasons, changed), conflict=pod_set.conflict
+                )
+                for pod_set in self._assignment.pod_sets
+                if pod_set.reasons or pod_set.conflict is not None
             )
+        )
 
+    def _renewed(self, unused: tuple[int, ...]) -> Assignment:
+        """The assignment of a workload that fits, of which also the tried flavors are shown."""
+        changed = self._changed(unused)
         pod_sets = [
             dataclasses.replace(
                 pod_set,
-                reasons=renewed(pod_set.reasons),
-                attempts=tuple(attempt._replace(reasons=renewed(attempt.reasons)) for attempt in pod_set.attempts),
+                reasons=_renewed(pod_set.reasons, changed),
+                attempts=tuple(
+                    attempt._replace(reasons=_renewed(attempt.reasons, changed)) for attempt in pod_set.attempts
+                ),
             )
             for pod_set in self._assignment.pod_sets
         ]
-        return dataclasses.replace(self._assignment, pod_sets=pod_sets, _flavors_short=None)
+        return self._assignment.with_pod_sets(pod_sets)
+
+    def _changed(self, unused: tuple[int, ...]) -> dict[FlavorReason, FlavorReason]:
+        shorts = [(check.total, check.short) for check in self._checks if check.short is not None]
+        return {
+            short: reasons.QuotaShort(flavor=short.flavor, resource=short.resource, needed=total - now)
+            for (total, short), now in zip(shorts, unused, strict=True)
+        }
+
+
+def _renewed(causes: tuple[FlavorReason, ...], changed: dict[FlavorReason, FlavorReason]) -> tuple[FlavorReason, ...]:
+    return tuple([changed.get(cause, cause) if isinstance(cause, reasons.QuotaShort) else cause for cause in causes])
+
+
+class Nominations:
+    """The last nominations of equal workloads of one cluster queue, the last used one first."""
+
+    __slots__ = ("_allowed_flavors", "_pod_sets", "_priority", "_refuses_levels", "last")
+
+    def __init__(self, workload: values.Workload) -> None:
+        self._pod_sets = workload.pod_sets
+        self._priority = workload.priority
+        self._allowed_flavors = workload.allowed_flavors
+        self._refuses_levels = workload.refuses_levels
+        self.last: tuple[LastNomination, ...] = ()
+
+    def serve(self, workload: values.Workload) -> bool:
+        """Whether the workload equals the others in everything that a nomination reads."""
+        return (
+            self._pod_sets == workload.pod_sets
+            and self._priority == workload.priority
+            and self._allowed_flavors == workload.allowed_flavors
+            and self._refuses_levels == workload.refuses_levels
+        )
+
+    def add(self, nomination: LastNomination) -> None:
+        self.last = (nomination, *self.last[: MAX_NOMINATIONS - 1])
+
+    def move_to_front(self, nomination: LastNomination) -> None:
+        self.last = (nomination, *(other for other in self.last if other is not nomination))
 
 
 def is_repeatable(
@@ -128,7 +198,7 @@ def _searched(checks: Sequence[QuotaCheck]) -> list[quota_tree.Index]:
     return [check.flavor_resource for check in checks if check.possibility is not None]
 
 
-def _has_only_own_candidates(queue: ClusterQueueState, searched: Sequence[quota_tree.Index]) -> bool:
+def _has_only_own_candidates(queue: ClusterQueueState, searched: Collection[quota_tree.Index]) -> bool:
     """Whether preemption finds candidates in the own queue alone, whatever other queues use.
 
     That is so for a queue that may not reclaim, and for one directly below the root that would
@@ -143,16 +213,18 @@ def _has_only_own_candidates(queue: ClusterQueueState, searched: Sequence[quota_
 
 
 def _freeable(
-    queue: ClusterQueueState, workload: values.Workload, indices: Sequence[quota_tree.Index]
+    queue: ClusterQueueState, priority: int, indices: Iterable[quota_tree.Index]
 ) -> dict[quota_tree.Index, int]:
     """At most so much of each flavor-resource can be freed in the own queue."""
     freeable = dict.fromkeys(indices, 0)
-    if not freeable or queue.value.preemption.within_cluster_queue is PreemptionPolicy.NEVER:
+    policy = queue.value.preemption.within_cluster_queue
+    if not freeable or policy is PreemptionPolicy.NEVER:
         return freeable
-    may_be_equal = queue.value.preemption.within_cluster_queue is not PreemptionPolicy.LOWER_PRIORITY
+    limit = priority if policy is not PreemptionPolicy.LOWER_PRIORITY else priority - 1
     for reservation in queue.reservations:
-        priority = reservation.workload.priority
-        if priority < workload.priority or (may_be_equal and priority == workload.priority):
+        if reservation.workload.priority <= limit:
             for index in freeable:
                 freeable[index] += reservation.usage.get(index, 0)
+        elif not reservation.evicted:
+            break  # The others have this priority, or a higher one.
     return freeable

@@ -5,12 +5,13 @@ from typing import NamedTuple, TypeVar
 
 from pykueue.engine import reasons, values
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
-from pykueue.engine.cycle.last_nomination import MAX_NOMINATIONS, LastNomination, is_repeatable
+from pykueue.engine.cycle.last_nomination import LastNomination, Nominations, is_repeatable
 from pykueue.engine.flavors import assignment
 from pykueue.engine.flavors.assigner import FlavorAssigner, Nominated, QuotaCheck
 from pykueue.engine.flavors.assignment import Assignment, FlavorChoice, PodSetAssignment
 from pykueue.engine.preemption import target_search
 from pykueue.engine.preemption.target_search import PreemptionTarget
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
@@ -26,6 +27,8 @@ _FAILED = {values.CheckState.RETRY, values.CheckState.REJECTED}
 class Nomination(NamedTuple):
     assignment: Assignment
     targets: list[PreemptionTarget]
+    shortage: reasons.FlavorsShort | None = None
+    """Why it does not just fit, if another than the assignment says."""
 
 
 def nominate(state: EngineState, entry: CycleEntry) -> None:
@@ -59,17 +62,32 @@ def _nomination(state: EngineState, entry: CycleEntry) -> "Nomination":
     """The best nomination; one that ends like an earlier one is not computed again."""
     pending, queue = entry.pending, entry.queue
     tried = () if pending.scan is None or not pending.scan.flavors_remain else pending.scan.tried
-    for last in pending.last_nominations:
-        assignment = last.repeated(state, queue, tried)
-        if assignment is not None:
-            return Nomination(assignment, [])
+    nominations = pending.nominations
+    if nominations is None:
+        nominations = pending.nominations = _shared_nominations(queue, pending.workload)
+    for last in nominations.last:
+        repeated = last.repeated(state, queue, tried)
+        if repeated is not None:
+            if last is not nominations.last[0]:
+                nominations.move_to_front(last)
+            return Nomination(repeated[0], [], repeated[1])
     nomination, checks = _best_nomination(state, entry, None)
     if not nomination.targets and not entry.attempt:
         workload, result = pending.workload, nomination.assignment
         if is_repeatable(state, queue, workload, assignment=result, checks=checks):
-            last = LastNomination(state, queue, workload, assignment=result, checks=checks, tried=tried)
-            pending.last_nominations = (last, *pending.last_nominations[: MAX_NOMINATIONS - 1])
+            nominations.add(LastNomination(state, queue, workload, assignment=result, checks=checks, tried=tried))
     return nomination
+
+
+def _shared_nominations(queue: ClusterQueueState, workload: values.Workload) -> Nominations:
+    """The nominations of the workloads with the same scheduling hash, if these are equal."""
+    scheduling_hash = workload.scheduling_hash
+    nominations = queue.nominations.get(scheduling_hash)
+    if nominations is None or not nominations.serve(workload):
+        nominations = Nominations(workload)
+        if scheduling_hash:
+            queue.nominations.put(scheduling_hash, nominations)
+    return nominations
 
 
 def assign_again(state: EngineState, entry: CycleEntry) -> None:
@@ -81,14 +99,11 @@ def assign_again(state: EngineState, entry: CycleEntry) -> None:
 
 def _record(state: EngineState, entry: CycleEntry, nomination: "Nomination") -> None:
     pending = entry.pending
-    entry.assignment, entry.targets = nomination
+    entry.assignment, entry.targets, shortage = nomination
     pending.scan = ScanProgress(
-        tried=entry.assignment.tried(),
-        generation=entry.queue.node.generation,
-        cycle=state.cycle,
-        scheduling_hash=pending.workload.scheduling_hash,
+        entry.assignment.tried(), entry.queue.node.generation, state.cycle, pending.workload.scheduling_hash
     )
-    entry.set_pending(entry.assignment.flavors_short(), NoFitReason.NONE)
+    entry.set_pending(shortage or entry.assignment.flavors_short(), NoFitReason.NONE)
 
 
 def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> bool:

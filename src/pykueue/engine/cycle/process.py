@@ -33,15 +33,18 @@ class Processing:
         self._released: dict[WorkloadKey, Reservation] = {}
         self.skipped_preemptions: dict[str, int] = {}
         self._blocked = state.policy.block_admission and bool(state.not_ready)
+        self._is_last = False
+        """No entry follows, so nobody would see what this one charges in the trial."""
 
-    def process(self, entry: CycleEntry) -> None:
+    def process(self, entry: CycleEntry, *, is_last: bool) -> None:
+        self._is_last = is_last
         if entry.pending.workload.parent_uid and variants.better_admitted(entry.queue, entry.pending.workload):
             self._skip(entry, reasons.BetterVariantAdmitted(), NoFitReason.PENDING_EVALUATION)
         else:
             self._process(entry)
 
     def _process(self, entry: CycleEntry) -> None:
-        if self._state.policy.recompute_overlapping_targets and self._overlaps(entry):
+        if self._released and self._state.policy.recompute_overlapping_targets and self._overlaps(entry):
             self._reassign_after_preemptions(entry)
         else:
             self._reassign_topology(entry)
@@ -61,7 +64,7 @@ class Processing:
             entry.set_pending(reasons.PreemptionGated(), NoFitReason.ADMISSION_GATED)
         elif entry.is_deferred:
             self._defer(entry, assignment)
-        elif self._overlaps(entry):
+        elif self._released and self._overlaps(entry):
             self._skip_preemption(entry, reasons.TargetsOverlap())
         elif not self._fits(entry, assignment):
             self._skip_preemption(entry, reasons.NoLongerFits())
@@ -92,8 +95,12 @@ class Processing:
         entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
         entry.pending.scan = None
         entry.set_pending(reasons.FitsAfterPreemptions(), NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS)
-        self._state.ledger.charge(entry.queue.node, entry.new_usage)
-        self._state.ledger.charge_topology(assignment.topology_usage)
+        self._charge(entry, entry.new_usage, assignment)
+
+    def _charge(self, entry: CycleEntry, usage: quota_tree.Usage, assignment: Assignment) -> None:
+        if not self._is_last:
+            self._state.ledger.charge(entry.queue.node, usage)
+            self._state.ledger.charge_topology(assignment.topology_usage)
 
     def _must_evict(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Whether to evict a workload with a failed node, because there is no replacement now."""
@@ -114,10 +121,7 @@ class Processing:
         can_always_reclaim = entry.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
         keeps_reservation = self._state.policy.prioritize_preemptor_workloads and entry.is_preemptor
         if not can_always_reclaim or keeps_reservation:
-            self._state.ledger.charge(
-                entry.queue.node, {} if entry.attempt else reserved_usage(entry.queue.node, assignment)
-            )
-            self._state.ledger.charge_topology(assignment.topology_usage)
+            self._charge(entry, {} if entry.attempt else reserved_usage(entry.queue.node, assignment), assignment)
 
     def _fits(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Whether the entry fits once its targets and those of earlier entries are evicted."""
@@ -134,9 +138,9 @@ class Processing:
 
     def _check(self, entry: CycleEntry, assignment: Assignment) -> "_Check":
         node = entry.queue.node
-        released = self._released | {reservation.key: reservation for reservation in entry.released()}
-        if not released:
+        if not self._released and not entry.targets and entry.replaced is None:
             return self._available(node, entry.new_usage, assignment)
+        released = self._released | {reservation.key: reservation for reservation in entry.released()}
         with self._state.ledger.trial():
             target_search.release(self._state, released.values())
             return self._available(node, entry.new_usage, assignment)
@@ -164,9 +168,9 @@ class Processing:
             self.skipped_preemptions[name] = self.skipped_preemptions.get(name, 0) + 1
 
     def _assume(self, entry: CycleEntry, assignment: Assignment) -> None:
-        self._released |= {reservation.key: reservation for reservation in entry.released()}
-        self._state.ledger.charge(entry.queue.node, entry.new_usage)
-        self._state.ledger.charge_topology(assignment.topology_usage)
+        if entry.targets or entry.replaced is not None:
+            self._released |= {reservation.key: reservation for reservation in entry.released()}
+        self._charge(entry, entry.new_usage, assignment)
         if assignment.mode is Mode.PREEMPT:
             entry.preempts = True
             entry.requeue_reason = RequeueReason.PENDING_PREEMPTION

@@ -1,5 +1,6 @@
 """The result of the flavor assigner: flavors of each pod set, their usage, and flavors tried."""
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,6 +94,11 @@ class Assignment:
     """The admission of the replaced slice; `usage` is what the workload needs beyond that."""
     _tried: TriedFlavors | None = None
     _flavors_short: FlavorsShort | None = None
+    _admission: values.Admission | None = None
+
+    def with_pod_sets(self, pod_sets: list[PodSetAssignment]) -> "Assignment":
+        """The same assignment with other reasons in its pod sets."""
+        return dataclasses.replace(self, pod_sets=pod_sets, _flavors_short=None, _admission=None)
 
     def add(self, pod_set: PodSetAssignment) -> None:
         self.pod_sets.append(pod_set)
@@ -156,20 +162,23 @@ class Assignment:
         )
 
     def admission(self, cluster_queue: values.ClusterQueueName) -> values.Admission:
-        return values.Admission(
-            cluster_queue=cluster_queue,
-            pod_sets=tuple(
-                values.PodSetAdmission(
-                    name=pod_set.name,
-                    flavors={resource: choice.flavor for resource, choice in pod_set.flavors.items()},
-                    usage={resource: pod_set.requests.get(resource, 0) for resource in pod_set.flavors},
-                    count=pod_set.count,
-                    topology=pod_set.topology,
-                    delayed_topology=pod_set.delayed_topology,
-                )
-                for pod_set in self.pod_sets
-            ),
-        )
+        """The admission, once the assignment is complete; equal workloads share it."""
+        if self._admission is None:
+            self._admission = values.Admission(
+                cluster_queue=cluster_queue,
+                pod_sets=tuple(
+                    values.PodSetAdmission(
+                        name=pod_set.name,
+                        flavors={resource: choice.flavor for resource, choice in pod_set.flavors.items()},
+                        usage={resource: pod_set.requests.get(resource, 0) for resource in pod_set.flavors},
+                        count=pod_set.count,
+                        topology=pod_set.topology,
+                        delayed_topology=pod_set.delayed_topology,
+                    )
+                    for pod_set in self.pod_sets
+                ),
+            )
+        return self._admission
 
 
 def scaled(pod_set: values.PodSet, count: int) -> Requests:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pykueue.engine import values
 from pykueue.engine.policy import Policy
@@ -9,6 +10,12 @@ from pykueue.engine.queues import pending_queue
 from pykueue.engine.quota import quota_tree, reservations
 from pykueue.engine.reasons import InactiveReason, Inactivity
 from pykueue.engine.values import MULTIKUEUE, PROVISIONING
+
+if TYPE_CHECKING:
+    from pykueue.engine.cycle.last_nomination import Nominations
+
+MAX_HASHES = 16
+"""Nominations of so many scheduling hashes are kept for each cluster queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +46,26 @@ class IndexedGroup(values.Value):
     flavors: tuple[IndexedFlavor, ...]
 
 
+class NominationCache:
+    """The nominations of the last few scheduling hashes of a cluster queue. A fork starts anew."""
+
+    __slots__ = ("_by_hash",)
+
+    def __init__(self) -> None:
+        self._by_hash: dict[str, Nominations] = {}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "NominationCache":
+        return NominationCache()
+
+    def get(self, scheduling_hash: str) -> "Nominations | None":
+        return self._by_hash.get(scheduling_hash)
+
+    def put(self, scheduling_hash: str, nominations: "Nominations") -> None:
+        if len(self._by_hash) >= MAX_HASHES:
+            del self._by_hash[next(iter(self._by_hash))]
+        self._by_hash[scheduling_hash] = nominations
+
+
 class ClusterQueueState:
     def __init__(self, value: values.ClusterQueue, node: quota_tree.QuotaNode, policy: Policy) -> None:
         self.value = value
@@ -53,6 +80,7 @@ class ClusterQueueState:
         self.groups: tuple[IndexedGroup, ...] = ()
         self.group_of: dict[values.ResourceName, IndexedGroup] = {}
         self.placement = PlacementPolicy()
+        self.nominations = NominationCache()
 
     def __repr__(self) -> str:
         return f"ClusterQueueState({self.name})"

@@ -20,7 +20,7 @@ from pykueue.engine.reasons import NoFitReason, PreemptionReason, RequeueReason
 from pykueue.engine.values import QueueingStrategy
 
 if TYPE_CHECKING:
-    from pykueue.engine.cycle.last_nomination import LastNomination
+    from pykueue.engine.cycle.last_nomination import Nominations
 
 Order = tuple[int, int, int, str, str]
 
@@ -55,7 +55,7 @@ def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
 class PendingWorkload:
     """One workload in a pending queue."""
 
-    __slots__ = ("bucket", "evaluated_generation", "last_nominations", "order", "scan", "timestamp_ns", "workload")
+    __slots__ = ("bucket", "evaluated_generation", "nominations", "order", "scan", "timestamp_ns", "workload")
 
     def __init__(self, workload: values.Workload, policy: Policy) -> None:
         self.workload = workload
@@ -70,8 +70,8 @@ class PendingWorkload:
         self.scan: ScanProgress | None = None
         self.evaluated_generation = 0
         self.bucket: _Bucket | None = None
-        self.last_nominations: tuple[LastNomination, ...] = ()
-        """Its last nominations that may be repeated."""
+        self.nominations: Nominations | None = None
+        """Earlier nominations that may be repeated; None until it is nominated."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PendingWorkload":
         """Faster than the default; a fork copies thousands of these."""
@@ -82,7 +82,7 @@ class PendingWorkload:
         clone.scan = self.scan
         clone.evaluated_generation = self.evaluated_generation
         clone.bucket = copy.deepcopy(self.bucket, memo)
-        clone.last_nominations = ()
+        clone.nominations = None
         return clone
 
     @property
@@ -285,7 +285,7 @@ class PendingQueue:
         return head
 
     def is_preemptor(self, pending: PendingWorkload) -> bool:
-        return self._preemptor == (pending.key, pending.workload.generation)
+        return self._preemptor is not None and self._preemptor == (pending.key, pending.workload.generation)
 
     def forget_preemptor(self, key: values.WorkloadKey) -> None:
         if self._preemptor is not None and self._preemptor[0] == key:
@@ -299,8 +299,7 @@ class PendingQueue:
         return None if pending is None or pending.is_inadmissible else pending
 
     def _head(self) -> PendingWorkload | None:
-        preemptor = self._preemptor_head()
-        if preemptor is not None:
+        if self._preemptor is not None and (preemptor := self._preemptor_head()) is not None:
             return preemptor
         while self._heads:
             order, _, bucket = self._heads[0]
@@ -330,25 +329,34 @@ class PendingQueue:
         now_ns: int,
         no_fit_reason: NoFitReason = NoFitReason.NONE,
     ) -> bool:
-        """Put a workload back into the heap, or mark it inadmissible (returns False)."""
+        """Put a workload back into the heap, or mark it inadmissible (returns False).
+
+        A head that nobody took is still in the heap.
+        """
+        if pending.bucket is None:
+            self._all[pending.key] = pending
+        else:
+            pending.evaluated_generation = pending.workload.generation
         if reason in (RequeueReason.PENDING_PREEMPTION, RequeueReason.PENDING_MIGRATION):
             self._preemptor = (pending.key, pending.evaluated_generation)
-        self._all[pending.key] = pending
         best_effort = self.strategy is QueueingStrategy.BEST_EFFORT_FIFO
         immediate = reason in _IMMEDIATE if best_effort else reason is not RequeueReason.NAMESPACE_MISMATCH
         remains = pending.scan is not None and pending.scan.flavors_remain
         if (immediate or remains) and pending.backoff_expired(now_ns):
-            self._activate(pending)
+            if pending.bucket is None:
+                self._activate(pending)
             return True
-        if reason in _FAILS_FOR_WHOLE_HASH and self._hash_of(pending):
-            self._mark_hash_inadmissible(pending, no_fit_reason)
+        if reason in _FAILS_FOR_WHOLE_HASH and (scheduling_hash := self._hash_of(pending)):
+            if pending.bucket is None:
+                self._enter(self._inadmissible_buckets, pending, inadmissible=True)
+            self._mark_hash_inadmissible(scheduling_hash, no_fit_reason)
         else:
+            if pending.bucket is not None:
+                self._leave(pending)
             self._add_inadmissible_singly(pending)
         return False
 
-    def _mark_hash_inadmissible(self, pending: PendingWorkload, no_fit_reason: NoFitReason) -> None:
-        scheduling_hash = self._hash_of(pending)
-        self._enter(self._inadmissible_buckets, pending, inadmissible=True)
+    def _mark_hash_inadmissible(self, scheduling_hash: str, no_fit_reason: NoFitReason) -> None:
         self._inadmissible_hashes[scheduling_hash] = no_fit_reason
         if self.by_local_queue:
             groups = [group for group in self._active if group.partition("\0")[0] == scheduling_hash]

@@ -51,30 +51,35 @@ class Ledger:
             self._topology_cache.add_usage(topology_usage, sign)
 
     def _charge(self, node: quota_tree.QuotaNode, index: quota_tree.Index, amount: int) -> None:
+        undo = self._undo if self._trials else None
         above: quota_tree.QuotaNode | None = node
         while above is not None:
-            local_available = quota_tree.local_available(above, index)
-            self._write(above, index, add(above.usage.get(index, 0), amount))
+            before = above.usage.get(index)
+            usage = before or 0
+            local_available = quota_tree.local_available(above, index) if above.local else 0
+            if undo is not None:
+                undo.append((above, index, before))
+            quota_tree.write_usage(above, index, usage, add(usage, amount))
             if amount <= local_available:
                 return
-            amount = sub(amount, local_available)
+            if local_available:
+                amount = sub(amount, local_available)
             above = above.parent
 
     def _release(self, node: quota_tree.QuotaNode, index: quota_tree.Index, amount: int) -> None:
+        undo = self._undo if self._trials else None
         above: quota_tree.QuotaNode | None = node
         while above is not None:
-            usage = above.usage.get(index, 0)
-            passed_up = sub(usage, above.local.get(index, 0))
-            self._write(above, index, sub(usage, amount))
+            before = above.usage.get(index)
+            usage = before or 0
+            passed_up = sub(usage, above.local.get(index, 0)) if above.local else usage
+            if undo is not None:
+                undo.append((above, index, before))
+            quota_tree.write_usage(above, index, usage, sub(usage, amount))
             if passed_up <= 0:
                 return
             amount = min(amount, passed_up)
             above = above.parent
-
-    def _write(self, node: quota_tree.QuotaNode, index: quota_tree.Index, value: int) -> None:
-        if self._trials:
-            self._undo.append((node, index, node.usage.get(index)))
-        quota_tree.write_usage(node, index, value)
 
 
 class Trial:
@@ -127,6 +132,6 @@ class Trial:
 
 
 def _restore(node: quota_tree.QuotaNode, index: quota_tree.Index, value: int | None) -> None:
-    quota_tree.write_usage(node, index, value or 0)
+    quota_tree.write_usage(node, index, node.usage.get(index, 0), value or 0)
     if value is None:
         del node.usage[index]

@@ -138,9 +138,8 @@ def subtree_cluster_queues(node: QuotaNode) -> Iterator[QuotaNode]:
         yield from subtree_cluster_queues(child)
 
 
-def write_usage(node: QuotaNode, index: Index, usage: int) -> None:
-    """Set the usage of one node, and record in its parent whether it borrows."""
-    before = node.usage.get(index, 0)
+def write_usage(node: QuotaNode, index: Index, before: int, usage: int) -> None:
+    """Change the usage of one node, and record in its parent whether it borrows."""
     node.usage[index] = usage
     parent = node.parent
     if parent is not None:
@@ -218,15 +217,16 @@ def height_of_fit(node: QuotaNode, index: Index, amount: int) -> tuple[int, bool
 
     The second value says whether that subtree has a parent.
     """
-    if node.parent is None or not borrows_with(node, index, amount):
+    if node.parent is None or add(node.usage.get(index, 0), amount) <= node.subtree.get(index, 0):
         return 0, node.parent is not None
-    rest = sub(amount, local_available(node, index))
+    rest = sub(amount, local_available(node, index)) if node.local else amount
     above: QuotaNode | None = node.parent
     root = node
     while above is not None:
-        if not borrows_with(above, index, rest):
+        if add(above.usage.get(index, 0), rest) <= above.subtree.get(index, 0):
             return above.height, above.parent is not None
-        rest = sub(rest, local_available(above, index))
+        if above.local:
+            rest = sub(rest, local_available(above, index))
         root, above = above, above.parent
     return root.height, False
 

@@ -24,8 +24,11 @@ class JobTable:
         self.names: list[str | None] = []
         self.startup_ns: dict[int, int] = {}
         """How long pods need to become ready, for jobs in which that is not 0."""
-        self.owners: dict[int, str] = {}
-        """The users of jobs, if the source of the jobs names them."""
+        self.owner = array("l")
+        """The position of the job's user in `owners`."""
+        self.owners: list[str] = [""]
+        """The users, if the source of the jobs names them."""
+        self._owner_index = {"": 0}
         self._template_of: dict[tuple[object, ...], int] = {}
 
     def __len__(self) -> int:
@@ -73,8 +76,10 @@ class JobTable:
         self.names.append(name)
         if startup_ns:
             self.startup_ns[number] = startup_ns
-        if owner:
-            self.owners[number] = owner
+        index = self._owner_index.setdefault(owner, len(self.owners))
+        if index == len(self.owners):
+            self.owners.append(owner)
+        self.owner.append(index)
         return number
 
     def name(self, number: int) -> str:

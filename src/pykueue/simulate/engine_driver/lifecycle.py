@@ -3,6 +3,7 @@
 The functions do to engine values what `controllers.workloads.transitions` does to objects.
 """
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,16 +14,18 @@ REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
 """Only these evictions let a stopped job queue again without a further step."""
 
 _FIELDS = tuple(Workload.__slots__)
-_new, _set = object.__new__, object.__setattr__
+_contents = operator.attrgetter(*_FIELDS)
+_setters = {name: Workload.__dict__[name].__set__ for name in _FIELDS}
+_all_setters = tuple(_setters.values())
 
 
 def changed(workload: Workload, **changes: Any) -> Workload:
-    """`dataclasses.replace` in a quarter of the time; a simulation makes millions of values."""
-    value = _new(Workload)
-    for name in _FIELDS:
-        _set(value, name, getattr(workload, name))
+    """`dataclasses.replace` in a fraction of the time; a simulation makes millions of values."""
+    value = object.__new__(Workload)
+    for set_field, content in zip(_all_setters, _contents(workload), strict=True):
+        set_field(value, content)
     for name, content in changes.items():
-        _set(value, name, content)
+        _setters[name](value, content)
     return value
 
 

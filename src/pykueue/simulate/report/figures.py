@@ -1,5 +1,7 @@
 """The figures of a run as plain data, which every format prints."""
 
+import itertools
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,7 +23,8 @@ def report(outcomes: Outcomes, view: EngineView, *, title: str = "simulation", n
     """Everything about a run that has ended; `outcomes.finish` was called."""
     resource = main_resource(outcomes, view)
     span_ns = max(1, outcomes.end_ns - outcomes.start_ns)
-    numbers = range(len(outcomes.ending))
+    waits = _waits_by_template(outcomes)
+    templates = outcomes.jobs.templates
     return {
         "title": title,
         "notes": list(notes),
@@ -29,10 +32,10 @@ def report(outcomes: Outcomes, view: EngineView, *, title: str = "simulation", n
         "endings": _endings(outcomes),
         "makespan_seconds": span_ns / SECOND_NS,
         "resource": resource,
-        "waits": _waits(outcomes, numbers),
-        "waits_by_queue": _by(outcomes, outcomes.cluster_queue),
-        "waits_by_priority": _by(outcomes, lambda number: outcomes.jobs.prototype(number).priority),
-        "waits_by_size": _by(outcomes, lambda number: size_class(size_of(outcomes, number, resource))),
+        "waits": _waits(waits.values()),
+        "waits_by_queue": _by(waits, lambda template: outcomes.cluster_queue_of(templates[template])),
+        "waits_by_priority": _by(waits, lambda template: templates[template].priority),
+        "waits_by_size": _by(waits, lambda template: size_class(size_of(templates[template], resource))),
         "usage": _usage(outcomes, view, span_ns),
         "fairness": _fairness(outcomes, view, resource, span_ns),
         "preemptions": _preemptions(outcomes, resource),
@@ -57,10 +60,9 @@ def main_resource(outcomes: Outcomes, view: EngineView) -> str:
     return next(iter([*accelerators, *(name for name in names if name == "cpu"), *names]), "cpu")
 
 
-def size_of(outcomes: Outcomes, number: int, resource: str) -> float:
+def size_of(prototype: values.Workload, resource: str) -> float:
     name = values.ResourceName(resource)
-    total = sum(pod_set.requests.get(name, 0) for pod_set in outcomes.jobs.prototype(number).pod_sets)
-    return amounts.as_float(resource, total)
+    return amounts.as_float(resource, sum(pod_set.requests.get(name, 0) for pod_set in prototype.pod_sets))
 
 
 def size_class(size: float) -> str:
@@ -77,10 +79,21 @@ def _endings(outcomes: Outcomes) -> dict[str, int]:
     return counts
 
 
-def _waits(outcomes: Outcomes, numbers: Iterable[int]) -> Figures:
-    """The time from arrival to the first start, of the jobs that started."""
-    submit_ns, first_start_ns = outcomes.jobs.submit_ns, outcomes.first_start_ns
-    waits = sorted(first_start_ns[number] - submit_ns[number] for number in numbers if first_start_ns[number] != NEVER)
+def _waits_by_template(outcomes: Outcomes) -> "dict[int, array[int]]":
+    """The times from arrival to the first start, of the jobs that started, for each template."""
+    waits: dict[int, array[int]] = {}
+    jobs = outcomes.jobs
+    for template, submit_ns, start_ns in zip(jobs.template, jobs.submit_ns, outcomes.first_start_ns, strict=True):
+        of_template = waits.get(template)
+        if of_template is None:
+            of_template = waits[template] = array("q")
+        if start_ns != NEVER:
+            of_template.append(start_ns - submit_ns)
+    return waits
+
+
+def _waits(parts: "Iterable[array[int]]") -> Figures:
+    waits = sorted(itertools.chain.from_iterable(parts))
     if not waits:
         return {"jobs": 0, "mean_seconds": 0, "p50_seconds": 0, "p95_seconds": 0, "p99_seconds": 0, "max_seconds": 0}
     return {
@@ -96,13 +109,13 @@ def _quantile(ordered: Sequence[int], percent: int) -> int:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def _by(outcomes: Outcomes, key_of: Callable[[int], Any]) -> list[Figures]:
-    groups: dict[Any, list[int]] = {}
-    for number in range(len(outcomes.ending)):
-        groups.setdefault(key_of(number), []).append(number)
+def _by(waits: "dict[int, array[int]]", key_of: Callable[[int], Any]) -> list[Figures]:
+    groups: dict[Any, list[array[int]]] = {}
+    for template, of_template in waits.items():
+        groups.setdefault(key_of(template), []).append(of_template)
     order = [name for _, name in _SIZES] + ["65+"]
     keys = sorted(groups, key=lambda key: (order.index(key), "") if key in order else (0, key))
-    return [{"name": str(key), **_waits(outcomes, groups[key])} for key in keys]
+    return [{"name": str(key), **_waits(groups[key])} for key in keys]
 
 
 def _usage(outcomes: Outcomes, view: EngineView, span_ns: int) -> list[Figures]:
@@ -154,7 +167,9 @@ def _fairness(outcomes: Outcomes, view: EngineView, resource: str, span_ns: int)
 
 def _preemptions(outcomes: Outcomes, resource: str) -> Figures:
     lost = [number for number in range(len(outcomes.ending)) if outcomes.lost_ns[number]]
-    hours = sum(size_of(outcomes, number, resource) * outcomes.lost_ns[number] / _HOUR_NS for number in lost)
+    hours = sum(
+        size_of(outcomes.jobs.prototype(number), resource) * outcomes.lost_ns[number] / _HOUR_NS for number in lost
+    )
     return {
         "preemptions": sum(outcomes.preemptions),
         "evictions": dict(sorted(outcomes.eviction_reasons.items())),
@@ -229,26 +244,37 @@ def _borrowed(outcomes: Outcomes, view: EngineView, count: int) -> list[Figures]
     return rows
 
 
+JOB_COLUMNS = (
+    "job", "local_queue", "cluster_queue", "user", "priority", "submit_seconds", "start_seconds", "end_seconds",
+    "run_seconds", "wait_seconds", "evictions", "lost_seconds", "flavor", "ending",
+)  # fmt: skip
+
+
 def job_rows(outcomes: Outcomes) -> Iterable[Figures]:
-    """One row for each job, for CSV and notebooks."""
+    """One dictionary for each job, for notebooks."""
+    return (dict(zip(JOB_COLUMNS, cells, strict=True)) for cells in job_cells(outcomes))
+
+
+def job_cells(outcomes: Outcomes) -> Iterable[tuple[Any, ...]]:
+    """One row for each job, with a cell for each of `JOB_COLUMNS`."""
     jobs = outcomes.jobs
     for number in range(len(outcomes.ending)):
         first, ended = outcomes.first_start_ns[number], outcomes.ended_ns[number]
         submit, run = jobs.submit_ns[number], jobs.run_ns[number]
         prototype = jobs.prototype(number)
-        yield {
-            "job": str(jobs.key(number)),
-            "local_queue": str(prototype.local_queue),
-            "cluster_queue": outcomes.cluster_queue(number),
-            "user": jobs.owners.get(number, ""),
-            "priority": prototype.priority,
-            "submit_seconds": submit / SECOND_NS,
-            "start_seconds": None if first == NEVER else first / SECOND_NS,
-            "end_seconds": None if ended == NEVER else ended / SECOND_NS,
-            "run_seconds": None if run == UNKNOWN_NS else run / SECOND_NS,
-            "wait_seconds": None if first == NEVER else (first - submit) / SECOND_NS,
-            "evictions": outcomes.evictions[number],
-            "lost_seconds": outcomes.lost_ns[number] / SECOND_NS,
-            "flavor": outcomes.flavors[outcomes.flavor[number]],
-            "ending": ENDINGS[outcomes.ending[number]],
-        }
+        yield (
+            str(jobs.key(number)),
+            str(prototype.local_queue),
+            outcomes.cluster_queue_of(prototype),
+            jobs.owners[jobs.owner[number]],
+            prototype.priority,
+            submit / SECOND_NS,
+            None if first == NEVER else first / SECOND_NS,
+            None if ended == NEVER else ended / SECOND_NS,
+            None if run == UNKNOWN_NS else run / SECOND_NS,
+            None if first == NEVER else (first - submit) / SECOND_NS,
+            outcomes.evictions[number],
+            outcomes.lost_ns[number] / SECOND_NS,
+            outcomes.flavors[outcomes.flavor[number]],
+            ENDINGS[outcomes.ending[number]],
+        )

@@ -7,14 +7,18 @@ is merged, and the reader zooms in.
 import heapq
 import html
 import importlib.resources
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pykueue.api.times import SECOND_NS
 from pykueue.simulate.report import svg, text
 from pykueue.simulate.report.figures import Figures, size_of
 from pykueue.simulate.report.outcomes import NEVER, Outcomes
+
+_Run = tuple[int, int, int, int]
+"""Start, end, number of the job, and whether an eviction ended it."""
 
 MOST_BARS = 200_000
 """More would make the file larger than a browser likes; the longest runs are drawn then."""
@@ -156,35 +160,44 @@ def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> s
 
 def _bars(figures: Figures, outcomes: Outcomes) -> dict[str, Any]:
     """The runs of all jobs as columns of numbers, each in a lane of its cluster queue."""
-    queues = sorted({outcomes.cluster_queue(number) for number in range(len(outcomes.ending))})
+    jobs = outcomes.jobs
+    of_template = [outcomes.cluster_queue_of(prototype) for prototype in jobs.templates]
+    queues = sorted({of_template[template] for template in set(jobs.template)})
     index = {name: position for position, name in enumerate(queues)}
-    runs = [(start, end, number, 1) for number, start, end in outcomes.interrupted]
-    for number in range(len(outcomes.ending)):
-        start = outcomes.start_ns_of[number]
-        ended = outcomes.ended_ns[number]
-        if start != NEVER and (ended != NEVER or outcomes.ending[number] == 1):
-            runs.append((start, outcomes.end_ns if ended == NEVER else ended, number, 0))
-    left_out = max(0, len(runs) - MOST_BARS)
+    count = len(outcomes.interrupted) + sum(1 for _ in _last_runs(outcomes))
+    left_out = max(0, count - MOST_BARS)
+    runs: Iterable[_Run] = itertools.chain(
+        ((start, end, number, 1) for number, start, end in outcomes.interrupted), _last_runs(outcomes)
+    )
     if left_out:
-        runs = sorted(runs, key=lambda run: (run[0] - run[1], run))[:MOST_BARS]
-    runs.sort()
-    lanes = _lanes(runs, [index[outcomes.cluster_queue(number)] for _, _, number, _ in runs], len(queues))
-    resource = figures["resource"]
+        runs = heapq.nsmallest(MOST_BARS, runs, key=lambda run: (run[0] - run[1], run))
+    runs = sorted(runs)
+    queue_of = [index[of_template[jobs.template[number]]] for _, _, number, _ in runs]
+    sizes = [size_of(prototype, figures["resource"]) for prototype in jobs.templates]
+    lanes = _lanes(runs, queue_of, len(queues))
     return {
         "queues": queues,
         "lanes": lanes[1],
         "start": [_seconds(start - outcomes.start_ns) for start, *_ in runs],
         "length": [_seconds(end - start) for start, end, *_ in runs],
         "lane": lanes[0],
-        "queue": [index[outcomes.cluster_queue(number)] for _, _, number, _ in runs],
-        "name": [str(outcomes.jobs.key(number)) for _, _, number, _ in runs],
-        "wait": [_seconds(max(0, start - outcomes.jobs.submit_ns[number])) for start, _, number, _ in runs],
-        "size": [size_of(outcomes, number, resource) for _, _, number, _ in runs],
+        "queue": queue_of,
+        "name": [str(jobs.key(number)) for _, _, number, _ in runs],
+        "wait": [_seconds(max(0, start - jobs.submit_ns[number])) for start, _, number, _ in runs],
+        "size": [sizes[jobs.template[number]] for _, _, number, _ in runs],
         "evicted": [evicted for *_, evicted in runs],
-        "resource": resource,
+        "resource": figures["resource"],
         "span": _seconds(outcomes.end_ns - outcomes.start_ns),
         "leftOut": left_out,
     }
+
+
+def _last_runs(outcomes: Outcomes) -> "Iterator[_Run]":
+    """The last run of every job that ran and was not evicted from it."""
+    for number, start in enumerate(outcomes.start_ns_of):
+        ended = outcomes.ended_ns[number]
+        if start != NEVER and (ended != NEVER or outcomes.ending[number] == 1):
+            yield start, outcomes.end_ns if ended == NEVER else ended, number, 0
 
 
 def _seconds(duration_ns: int) -> int:

@@ -59,7 +59,10 @@ class Outcomes:
                 numbers.extend([0] * missing)
 
     def cluster_queue(self, number: int) -> str:
-        return self._queue_of.get(self.jobs.prototype(number).local_queue, "")
+        return self.cluster_queue_of(self.jobs.prototype(number))
+
+    def cluster_queue_of(self, prototype: values.Workload) -> str:
+        return self._queue_of.get(prototype.local_queue, "")
 
     # What the simulation says
 

@@ -40,6 +40,9 @@ class Timeline:
         last = (until_ns - start - 1) // width
         if len(areas) <= last:
             areas.extend([0] * (last + 1 - len(areas)))
+        if (at_ns - start) // width == last:
+            areas[last] += level * (until_ns - at_ns)
+            return
         while at_ns < until_ns:
             index = (at_ns - start) // width
             end_ns = min(until_ns, start + (index + 1) * width)

@@ -4,6 +4,7 @@ Rows with the same queue, priority and requests share one template, so a trace o
 needs a few hundred engine values.
 """
 
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -29,22 +30,31 @@ class JobCollector:
     _queues: dict[str, str] = field(default_factory=dict)
     _templates: dict[tuple[object, ...], int] = field(default_factory=dict)
     _covered: frozenset[str] | None = None
-    _first_ns: int | None = None
+    _submitted: "list[tuple[int, array[int]]]" = field(default_factory=list)
+    """The first number and the submit times of each source of rows, as the source has them."""
 
     def add_rows(self, rows: Iterable[JobRow], file: str) -> None:
+        """Add jobs; the earliest of all arrives at time 0, whatever the order of the rows."""
+        submitted = array("q")
+        self._submitted.append((len(self.jobs), submitted))
         for row in rows:
             key = (row.queue, row.priority, row.pods, row.limit_ns, *row.requests.items())
             template = self._templates.get(key)
             if template is None:
                 template = self._templates[key] = self._template(row, file)
+            submitted.append(row.submit_ns)
             self.jobs.add(
                 template,
-                submit_ns=self._submit_ns(row.submit_ns),
+                submit_ns=0,
                 run_ns=row.run_ns,
                 name=row.name,
                 startup_ns=row.startup_ns,
                 owner=row.owner,
             )
+        first_ns = min((min(times) for _, times in self._submitted if times), default=0)
+        for start, times in self._submitted:
+            for number, submit_ns in enumerate(times, start):
+                self.jobs.submit_ns[number] = round((submit_ns - first_ns) / self.scale)
 
     def add_workload(
         self, workload: Object, *, submit_ns: int, run_ns: int | None, name: str = "", startup_ns: int = 0
@@ -56,12 +66,6 @@ class JobCollector:
         self.jobs.add(
             template, submit_ns=submit_ns, run_ns=run_ns, name=name or objects.name(workload), startup_ns=startup_ns
         )
-
-    def _submit_ns(self, submit_ns: int) -> int:
-        """Counted from the first row, so that traces start at time 0."""
-        if self._first_ns is None:
-            self._first_ns = submit_ns
-        return max(0, round((submit_ns - self._first_ns) / self.scale))
 
     def _template(self, row: JobRow, file: str) -> int:
         namespace, _, queue = self._queue_of(row.queue, file).partition("/")
