@@ -9,7 +9,7 @@ import html
 import importlib.resources
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pykueue.api.times import SECOND_NS
@@ -31,7 +31,7 @@ def page(figures: Figures, outcomes: Outcomes) -> str:
         "title": html.escape(figures["title"]),
         "summary": "".join(_tiles(figures)),
         "pending": _pending_chart(figures),
-        "usage": "".join(_usage_charts(figures)),
+        "usage": "".join(_usage_charts(figures)) + _borrowed_chart(figures),
         "tables": "".join(_tables(figures)),
         "notes": "".join(f"<p>{html.escape(note)}</p>" for note in figures["notes"]),
         "data": json.dumps(bars, separators=(",", ":")).replace("<", "\\u003c"),
@@ -60,12 +60,35 @@ def _tiles(figures: Figures) -> Iterator[str]:
 
 def _pending_chart(figures: Figures) -> str:
     timeline = figures["timeline"]
-    series = sorted(timeline["pending"].items(), key=lambda item: -sum(item[1]))
-    drawn = series[: svg.MOST_SERIES]
-    if len(series) > len(drawn):
-        others = [sum(levels) for levels in zip(*(levels for _, levels in series[svg.MOST_SERIES - 1 :]), strict=True)]
-        drawn = [*series[: svg.MOST_SERIES - 1], ("other queues", others)]
-    return _figure("Pending jobs by ClusterQueue", drawn, timeline["interval_seconds"])
+    return _figure("Pending jobs by ClusterQueue", _largest(timeline["pending"]), timeline["interval_seconds"])
+
+
+def _borrowed_chart(figures: Figures) -> str:
+    """What cluster queues borrowed of the main resource, in all flavors together."""
+    timeline, resource = figures["timeline"], figures["resource"]
+    by_queue: dict[str, list[float]] = {}
+    for row in timeline["borrowed"]:
+        if row["resource"] == resource:
+            before = by_queue.get(row["cluster_queue"])
+            levels = row["values"]
+            by_queue[row["cluster_queue"]] = (
+                levels if before is None else [sum(pair) for pair in zip(before, levels, strict=True)]
+            )
+    if not by_queue:
+        return ""
+    return _figure(f"Borrowed {resource} by ClusterQueue", _largest(by_queue), timeline["interval_seconds"])
+
+
+def _largest(by_queue: Mapping[str, Sequence[float]]) -> list[tuple[str, Sequence[float]]]:
+    """A line for each of the queues with the most, and one for the others together."""
+    series = sorted(by_queue.items(), key=lambda item: -sum(item[1]))
+    if len(series) <= svg.MOST_SERIES:
+        return series
+    rest = [levels for _, levels in series[svg.MOST_SERIES - 1 :]]
+    return [
+        *series[: svg.MOST_SERIES - 1],
+        (f"{len(rest)} other queues", [sum(levels) for levels in zip(*rest, strict=True)]),
+    ]
 
 
 def _usage_charts(figures: Figures) -> Iterator[str]:
@@ -187,6 +210,7 @@ def _bars(figures: Figures, outcomes: Outcomes) -> dict[str, Any]:
         "size": [sizes[jobs.template[number]] for _, _, number, _ in runs],
         "evicted": [evicted for *_, evicted in runs],
         "resource": figures["resource"],
+        "timeSteps": svg.TIME_STEPS,
         "span": _seconds(outcomes.end_ns - outcomes.start_ns),
         "leftOut": left_out,
     }
