@@ -6,6 +6,7 @@ import pytest
 from tests.simulate.worlds import GPU, KUEUE, cluster_queue, flavor, local_queue
 
 from pykueue.api.times import SECOND_NS
+from pykueue.simulate import what_if
 from pykueue.simulate.engine_driver.world import World
 from pykueue.simulate.sources import files, generator, manifests
 from pykueue.simulate.sources.collector import JobCollector
@@ -86,6 +87,17 @@ def test_sacct(tmp_path):
     assert only_job(read(tmp_path, "sacct.txt", text)) == (0, 600, 1, 8000, 4, 100)
 
 
+def test_sacct_with_gpus_by_type_only(tmp_path):
+    text = "JobID|Partition|Submit|ElapsedRaw|ReqTRES\n12|team-a|2026-05-01T09:00:00|600|cpu=8,gres/gpu:a100=2,gres/gpu:t4=1\n"
+    assert only_job(read(tmp_path, "sacct.txt", text)) == (0, 600, 1, 8000, 3, 0)
+
+
+def test_rows_without_a_run_are_counted(tmp_path):
+    text = "job,worker,1,Terminated,100,400,600,29,50,team-a\njob,ps,1,Running,100,,600,29,50,team-a\n"
+    jobs = read(tmp_path, "pai_task_table.csv", text)
+    assert (len(jobs.jobs), list(jobs.notes())) == (1, ["1 row without a complete run left out."])
+
+
 def test_helios(tmp_path):
     text = (
         "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
@@ -139,6 +151,24 @@ def test_philly(tmp_path):
 def test_a_bad_file_is_refused_with_its_place_and_a_remedy(tmp_path, name, text, message):
     with pytest.raises(SourceError) as caught:
         read(tmp_path, name, text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("clusterqueue/team-b.nominalQuota[gpu]=8", "no clusterqueue team-b\nThere are: team-a."),
+        ("clusterqueue/team-a.nominalQuta[gpu]=8", 'unknown field "spec.nominalQuta"'),
+        ("clusterqueue/team-a.nominalQuota[gpu]=many", "quantities must match"),
+        ("clusterqueue/team-a.nominalQuota[gpu]=-1", "must be greater than or equal to 0"),
+        ("clusterqueue/team-a.queueingStrategy=Strict", 'Unsupported value: "Strict"'),
+    ],
+)
+def test_a_change_that_a_cluster_would_refuse_is_refused(setting, message):
+    variant = what_if.Variant(name=setting, settings=tuple(what_if.parse(setting)))
+    with pytest.raises(SourceError) as caught:
+        what_if.changed([flavor(), cluster_queue("team-a", 4), local_queue("team-a")], variant)
+    assert str(caught.value).startswith(f"--set {setting}: ")
     assert message in str(caught.value)
 
 

@@ -135,6 +135,8 @@ def simulate(
             for combination in combinations
         ]
         if len(variants) > 1:
+            if html_file is not None or csv_file is not None:
+                raise click.UsageError("--html and --csv show one run: leave them out, or set one value")
             _compare(plan, variants, output, processes=processes, ray_address=ray_address, is_sweep=True)
             return
         variant = variants[0] if variants[0].name else None
@@ -295,7 +297,7 @@ def _plan(
         collector.add_workload(row.workload, submit_ns=row.submit_ns, run_ns=run_ns)
     if not len(collector.jobs):
         raise click.UsageError("there are no jobs: add --jobs FILE, --generate or --from-cluster DAYS")
-    ignored = ", ".join(sorted(collector.ignored_resources))
+    notes = list(collector.notes())
     return planning.SimulationPlan(
         objects=objects,
         jobs=collector.jobs,
@@ -305,7 +307,7 @@ def _plan(
         ),
         node_losses=[_node_loss(text) for text in lose_node],
         until_ns=until,
-        notes=[f"No quota covers {ignored}, so requests for it are ignored."] if ignored else [],
+        notes=notes,
     )
 
 

@@ -58,6 +58,7 @@ def plan(
         jobs=collector.jobs,
         configuration=settings,
         options=options or SimulationOptions(),
+        notes=list(collector.notes()),
     )
 
 

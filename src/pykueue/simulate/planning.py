@@ -152,6 +152,8 @@ def run_all(
     plan: SimulationPlan, variants: Sequence[Variant], *, processes: int | None = None, ray_address: str | None = None
 ) -> Iterator[VariantResult]:
     """Run variants on all cores, or on a Ray cluster; results keep the order of the variants."""
+    for variant in variants:
+        what_if.changed(plan.objects, variant)  # A wrong one is named before any of them runs.
     if ray_address is not None:
         from pykueue.simulate import on_ray
 

@@ -20,6 +20,7 @@ import yaml
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
+from pykueue.simulate.sources import manifests
 from pykueue.simulate.sources.rows import SourceError
 
 _QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
@@ -122,7 +123,15 @@ def _with_setting(items: list[Object], setting: Setting) -> list[Object]:
         _set_quota(obj, setting)
     else:
         _set_field(obj, setting)
-    return [*items[: matches[0]], obj, *items[matches[0] + 1 :]]
+    return [*items[: matches[0]], _admitted(obj, setting), *items[matches[0] + 1 :]]
+
+
+def _admitted(obj: Object, setting: Setting) -> Object:
+    """The changed object, if an API server would accept it."""
+    try:
+        return manifests.load([("", yaml.safe_dump(obj).encode())]).objects[0]
+    except SourceError as error:
+        raise SourceError(error.message, file=f"--set {setting.text}") from None
 
 
 def _qualified(obj: Object) -> str:

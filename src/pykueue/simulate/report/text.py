@@ -59,7 +59,8 @@ def lines(figures: Figures) -> Iterator[str]:
 def _summary(figures: Figures) -> Iterator[str]:
     endings = {name: count for name, count in figures["endings"].items() if count}
     words = ", ".join(f"{count:,} {name}" for name, count in sorted(endings.items(), key=lambda item: -item[1]))
-    yield f"{figures['jobs']:,} jobs in {duration(figures['makespan_seconds'])}: {words or 'none'}"
+    jobs = "1 job" if figures["jobs"] == 1 else f"{figures['jobs']:,} jobs"
+    yield f"{jobs} in {duration(figures['makespan_seconds'])}: {words or 'none'}"
     waits = figures["waits"]
     yield (
         f"Waits: mean {duration(waits['mean_seconds'])}, p50 {duration(waits['p50_seconds'])}, "

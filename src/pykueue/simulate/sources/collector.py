@@ -5,7 +5,7 @@ needs a few hundred engine values.
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pykueue.api import objects, resources
@@ -27,17 +27,31 @@ class JobCollector:
     jobs: JobTable = field(default_factory=JobTable)
     ignored_resources: set[str] = field(default_factory=set)
     """Requested, but in no quota: they cannot limit anything, so they are left out."""
+    left_out: int = 0
+    """Rows of traces without a run, such as jobs that were cancelled while they waited."""
     _queues: dict[str, str] = field(default_factory=dict)
     _templates: dict[tuple[object, ...], int] = field(default_factory=dict)
     _covered: frozenset[str] | None = None
     _submitted: "list[tuple[int, array[int]]]" = field(default_factory=list)
     """The first number and the submit times of each source of rows, as the source has them."""
 
-    def add_rows(self, rows: Iterable[JobRow], file: str) -> None:
+    def notes(self) -> Iterator[str]:
+        """What of the jobs is not simulated."""
+        if self.ignored_resources:
+            names = ", ".join(sorted(self.ignored_resources))
+            yield f"No quota covers {names}, so requests for it are ignored."
+        if self.left_out:
+            rows = "1 row" if self.left_out == 1 else f"{self.left_out:,} rows"
+            yield f"{rows} without a complete run left out."
+
+    def add_rows(self, rows: Iterable[JobRow | None], file: str) -> None:
         """Add jobs; the earliest of all arrives at time 0, whatever the order of the rows."""
         submitted = array("q")
         self._submitted.append((len(self.jobs), submitted))
         for row in rows:
+            if row is None:
+                self.left_out += 1
+                continue
             key = (row.queue, row.priority, row.pods, row.limit_ns, *row.requests.items())
             template = self._templates.get(key)
             if template is None:
@@ -99,7 +113,8 @@ class JobCollector:
             keys = [queue.key for queue in self.world.engine.view.local_queues()]
             if key is None or key not in keys:
                 remedy = (
-                    f"Map it with --queue-map '{name or ANY_QUEUE}=NAMESPACE/NAME'. LocalQueues: {', '.join(keys)}."
+                    f"Map it with --queue-map '{name or ANY_QUEUE}=NAMESPACE/NAME', or all queues with "
+                    f"'{ANY_QUEUE}=NAMESPACE/NAME'. LocalQueues: {', '.join(keys)}."
                 )
                 raise SourceError(f"no LocalQueue for the queue {key or name!r}", file=file, remedy=remedy)
             self._queues[name] = key

@@ -52,7 +52,7 @@ def add(
         raise SourceError(error.strerror or str(error), file=str(path)) from None
 
 
-def _rows(path: Path, kind: str) -> Iterator[JobRow]:
+def _rows(path: Path, kind: str) -> Iterator[JobRow | None]:
     match kind:
         case "swf":
             return traces.swf(path)

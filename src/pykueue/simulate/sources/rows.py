@@ -16,6 +16,7 @@ class SourceError(Exception):
     """A file with jobs or queues is wrong; the message says where, and what to do."""
 
     def __init__(self, message: str, *, file: str, line: int = 0, column: str = "", remedy: str = "") -> None:
+        self.message = message
         where = f"{file}:{line}" if line else file
         column = f"column {column}: " if column else ""
         super().__init__(f"{where}: {column}{message}" + (f"\n{remedy}" if remedy else ""))

@@ -38,16 +38,14 @@ _PAI_TASK_COLUMNS = (
 _OWN_COLUMNS = "submit, run, queue, priority, pods, name, user, limit, startup, cpu, memory, gpu, nvidia.com/gpu"
 
 
-def read(path: Path) -> Iterator[JobRow]:
-    """The jobs of a table, in the order of its rows."""
+def read(path: Path) -> Iterator[JobRow | None]:
+    """The jobs of a table, in the order of its rows; None for a row without a run."""
     columns, lines = _parquet(path) if path.suffix == ".parquet" else _csv(path)
     place = Place(str(path), 1)
     layout = _layout(columns, place)
     for line, cells in lines:
         place.line = line
-        row = layout(dict(zip(columns, cells, strict=False)), place)
-        if row is not None:
-            yield row
+        yield layout(dict(zip(columns, cells, strict=False)), place)
 
 
 def _csv(path: Path) -> tuple[list[str], Iterator[tuple[int, Sequence[str]]]]:

@@ -10,7 +10,7 @@ from pykueue.simulate.sources.rows import GPU, JobRow, Place, SourceError
 _SWF_FIELDS = 18
 
 
-def swf(path: Path) -> Iterator[JobRow]:
+def swf(path: Path) -> Iterator[JobRow | None]:
     """The Standard Workload Format: 18 numbers a line; -1 means unknown; `;` starts a comment."""
     place = Place(str(path))
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -18,9 +18,7 @@ def swf(path: Path) -> Iterator[JobRow]:
             place.line = number
             text = line.strip()
             if text and not text.startswith(";"):
-                row = _swf_job(text.split(), place)
-                if row is not None:
-                    yield row
+                yield _swf_job(text.split(), place)
 
 
 def _swf_job(fields: list[str], place: Place) -> JobRow | None:
@@ -30,8 +28,7 @@ def _swf_job(fields: list[str], place: Place) -> JobRow | None:
     processors = place.integer(fields[7], "8 (requested processors)")
     if processors <= 0:
         processors = place.integer(fields[4], "5 (allocated processors)")
-    run = float(fields[3]) if fields[3] != "-1" else -1.0
-    if processors <= 0 or run < 0:
+    if processors <= 0 or fields[3] == "-1":
         return None
     requested = place.integer(fields[8], "9 (requested time)")
     return JobRow(
@@ -45,7 +42,7 @@ def _swf_job(fields: list[str], place: Place) -> JobRow | None:
     )
 
 
-def sacct(path: Path) -> Iterator[JobRow]:
+def sacct(path: Path) -> Iterator[JobRow | None]:
     """The output of `sacct --parsable2`: a header, then one job or job step a line."""
     place = Place(str(path), 1)
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -59,14 +56,14 @@ def sacct(path: Path) -> Iterator[JobRow]:
             cells = line.rstrip("\n").split("|")
             if len(cells) < len(columns):
                 raise SourceError(f"{len(cells)} cells, {len(columns)} columns", file=place.file, line=number)
-            row = _sacct_job(dict(zip(columns, cells, strict=False)), place)
-            if row is not None:
-                yield row
+            job = dict(zip(columns, cells, strict=False))
+            if "." not in job["JobID"]:  # A step (`12.batch`) is a part of its job.
+                yield _sacct_job(job, place)
 
 
 def _sacct_job(cells: dict[str, str], place: Place) -> JobRow | None:
-    """A step (`12.batch`) is a part of its job, and a job that never started has no run time."""
-    if "." in cells["JobID"] or cells["Submit"] in ("", "Unknown"):
+    """None for a job that never started and has no run time."""
+    if cells["Submit"] in ("", "Unknown"):
         return None
     elapsed = cells.get("ElapsedRaw") or cells.get("Elapsed") or ""
     if not elapsed or (elapsed == "0" and cells.get("Start") in ("Unknown", "None")):
@@ -86,9 +83,13 @@ def _sacct_job(cells: dict[str, str], place: Place) -> JobRow | None:
 
 
 def _tres(cells: dict[str, str], place: Place) -> dict[str, str]:
-    """`cpu=8,mem=64G,node=1,gres/gpu=2` as requests; the whole job is one pod."""
+    """`cpu=8,mem=64G,node=1,gres/gpu=2` as requests; the whole job is one pod.
+
+    Clusters that count GPUs by type only have `gres/gpu:a100=2`.
+    """
     column = "ReqTRES" if cells.get("ReqTRES") else "AllocTRES"
     requests: dict[str, str] = {}
+    typed_gpus = 0
     for part in filter(None, (cells.get(column) or "").split(",")):
         name, _, amount = part.partition("=")
         if name == "cpu":
@@ -97,6 +98,10 @@ def _tres(cells: dict[str, str], place: Place) -> dict[str, str]:
             requests["memory"] = place.quantity(amount.rstrip("nc") + ("i" if amount[-1:] in "KMGT" else ""), column)
         elif name == "gres/gpu" and amount != "0":
             requests[GPU] = place.quantity(amount, column)
+        elif name.startswith("gres/gpu:"):
+            typed_gpus += place.integer(amount, column)
+    if typed_gpus and GPU not in requests:
+        requests[GPU] = str(typed_gpus)
     if "cpu" not in requests and (count := cells.get("ReqCPUS") or cells.get("NCPUS")):
         requests["cpu"] = place.quantity(count, "ReqCPUS")
     if not requests:
@@ -104,7 +109,7 @@ def _tres(cells: dict[str, str], place: Place) -> dict[str, str]:
     return requests
 
 
-def philly(path: Path) -> Iterator[JobRow]:
+def philly(path: Path) -> Iterator[JobRow | None]:
     """Microsoft's Philly: a list of jobs in JSON (`cluster_job_log`); attempts are added up."""
     try:
         jobs: Any = json.loads(path.read_bytes())
@@ -119,8 +124,7 @@ def philly(path: Path) -> Iterator[JobRow]:
         except (KeyError, TypeError, AttributeError) as error:
             message = f"job {number} of the list lacks {error}"
             raise SourceError(message, file=str(path), remedy="Give the file cluster_job_log of the trace.") from None
-        if row is not None:
-            yield row
+        yield row
 
 
 def _philly_job(job: Any, place: Place) -> JobRow | None:
