@@ -9,12 +9,14 @@ minute. A job that is killed by SIGKILL, or that never starts, notifies nobody.
 Only the standard library is imported, so that it starts fast.
 """
 
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from email.message import EmailMessage
@@ -74,7 +76,7 @@ def _run(command: list[str]) -> tuple[int, str]:
 
 
 def _post(url: str, notice: Mapping[str, object]) -> None:
-    """Post the notice as JSON; a server that fails is tried again twice."""
+    """Post the notice as JSON; a server that fails is tried again twice. It raises no error."""
     import time
 
     opener = urllib.request.build_opener(_NoRedirects)
@@ -89,11 +91,14 @@ def _post(url: str, notice: Mapping[str, object]) -> None:
             error.close()
             if error.code < 500:
                 break
-        except (OSError, ValueError) as error:
+        except OSError as error:
             reason = error
+        except (ValueError, http.client.HTTPException) as error:
+            reason = type(error).__name__  # its message may contain the address
         if attempt < _TRIES - 1:
             time.sleep(_PAUSE_SECONDS[attempt])
-    print(f"pykueue: nobody was notified at {url}: {reason}", file=sys.stderr)  # noqa: T201
+    host = urllib.parse.urlsplit(url).hostname  # the rest of the address may be a secret
+    print(f"pykueue: nobody was notified at {host}: {reason}", file=sys.stderr)  # noqa: T201
 
 
 def _mail(address: str, notice: Mapping[str, object]) -> None:

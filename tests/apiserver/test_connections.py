@@ -10,7 +10,7 @@ from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http import listener as listener_module
 from pykueue.apiserver.http.app import Application
-from pykueue.apiserver.http.connections import ConnectionLimits
+from pykueue.apiserver.http.connections import ConnectionLimits, Connections
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.security.authorizer import Authorizer
 
@@ -141,3 +141,47 @@ async def test_a_stream_that_fails_ends_without_a_second_response(monkeypatch):
                 while line := await reader.readline():
                     lines.append(line)
         assert sum(line.startswith(b"HTTP/1.1") for line in lines) <= 1
+
+
+class FakeTransport:
+    def __init__(self, peer):
+        self.peer = peer
+        self.ends = []
+        """How the connection was ended: closed, aborted."""
+
+    def get_extra_info(self, _name):
+        return (self.peer, 1)
+
+    def close(self):
+        self.ends.append("closed")
+
+    def abort(self):
+        self.ends.append("aborted")
+
+
+def open_connection(connections, peer="a", user=""):
+    transport = FakeTransport(peer)
+    connections.opened(transport, transport, transport.close)
+    if user:
+        connections.authenticated(transport, user)
+    return transport
+
+
+async def test_an_idle_connection_of_any_protocol_is_closed_and_then_aborted():
+    connections = Connections(ConnectionLimits(total=100, header_seconds=1000, idle_seconds=-1))
+    idle, stranger, busy = (open_connection(connections, user=user) for user in ("jane", "", "jane"))
+    connections.request_started(busy)
+    for _ in range(2):
+        connections._sweep()
+    connections.stop()
+    assert (idle.ends, stranger.ends, busy.ends) == (["closed", "aborted"], [], [])
+
+
+async def test_strangers_of_one_address_make_room_for_each_other_only():
+    connections = Connections(ConnectionLimits(total=20))
+    others = [open_connection(connections, "b") for _ in range(5)]
+    user = open_connection(connections, "a", user="jane")
+    strangers = [open_connection(connections, "a") for _ in range(11)]
+    connections.stop()
+    assert [transport.ends for transport in strangers] == [["aborted"], *[[]] * 10]
+    assert not any(transport.ends for transport in (*others, user))

@@ -8,6 +8,7 @@ import ssl
 import httpx
 import pytest
 
+from pykueue.apiserver.http import connections
 from pykueue.apiserver.http import listener as listener_module
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -81,3 +82,12 @@ async def test_the_server_stops_although_watches_are_open(client, api):
         with contextlib.suppress(httpx.RemoteProtocolError):
             await watch.aread()
     await api.start()
+
+
+async def test_a_handshake_that_does_not_begin_is_given_up(api, monkeypatch):
+    monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.1)
+    host, port = api.access.server.removeprefix("https://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await reader.read() == b""
+    writer.close()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pykueue.api import resources
-from pykueue.app.visibility import start_estimates
+from pykueue.app.visibility import api, start_estimates
 from pykueue.app.visibility.start_estimates import StartEstimates
 from pykueue.controllers.cache import new_cache
 from pykueue.simulate.engine_driver.world import KINDS, World, namespace_object
@@ -91,3 +91,22 @@ async def test_an_estimate_serves_all_who_ask_while_nothing_changes(estimates, m
     answers = await asyncio.gather(*(live.start_of(estimates, "waits") for _ in range(20)))
     assert len(set(answers)) == 1
     assert len(built) == 1
+
+
+async def test_a_summary_looks_at_the_workloads_of_its_queue_once(estimates, monkeypatch):
+    """Once for each item would be the square of their number, in one turn of the event loop."""
+    names = [f"waits-{number}" for number in range(30)]
+    live = Live(*map(workload, names))
+    for name in names:
+        live.cache.observe(resources.WORKLOAD, workload(name))
+    lookups, look_up = [], start_estimates._members
+
+    def counted(*args):
+        lookups.append(args)
+        return look_up(*args)
+
+    monkeypatch.setattr(start_estimates, "_members", counted)
+    queues = api.Queues(view=live.engine.view, cache=live.cache, estimates=estimates)
+    summary = await api.pending(queues, "team", "", version="v1beta2", query={"estimatedStart": "true"})
+    assert [api.ESTIMATED_START in item for item in summary["items"]] == [True] * 30
+    assert len(lookups) == 1

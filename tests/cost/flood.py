@@ -1,7 +1,7 @@
 """Hostile users, who send random requests, and a user who just works.
 
 `campaign` returns what they saw. Each of them is a process, because one would keep the other busy:
-`attack` sends the requests of `fuzzer`, `work` measures how long its own requests take.
+`attack` sends the requests of `fuzzer`, half of them by HTTP/2, `work` measures how long its own requests take.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from pathlib import Path
 import aiohttp
 import yaml
 from tests.cost.fuzzer import Fuzzer
+from tests.cost.http2_client import Http2Client
 from tests.cost.raw_client import RawClient, Server
 
 PLAIN = {"Content-Type": "application/json"}
@@ -131,11 +132,13 @@ async def attack(options):
     servers = [Server.of(Path(kubeconfig)) for kubeconfig, _ in options["users"]]
     tokens = [(server.token, namespace) for server, (_, namespace) in zip(servers, options["users"], strict=True)]
     abandoned = collections.deque()
+    http2 = [Http2Client(server) for server in servers]
 
     async def lane(server):
-        client = RawClient(server, abandoned)
+        http1 = RawClient(server, abandoned)
         for number in numbers:
             request = Fuzzer(options["seed"], number, tokens[number % len(tokens)]).request()
+            client = http2[number % len(http2)] if request.parts and number % 2 else http1
             try:
                 code, body = await client.send(request)
             except (TimeoutError, OSError, ValueError, asyncio.LimitOverrunError) as error:
@@ -145,9 +148,11 @@ async def attack(options):
                 failures.append([number, code, request.data[:3000].decode("latin-1"), body[:1000].decode("latin-1")])
             while len(abandoned) > SILENT_CONNECTIONS:
                 abandoned.popleft().transport.abort()
-        client.close()
+        http1.close()
 
     await asyncio.gather(*(lane(servers[0]) for _ in range(options["connections"] * len(servers))))
+    for client in http2:
+        client.close()
     return {"codes": [[*key, count] for key, count in codes.items()], "failures": failures}
 
 

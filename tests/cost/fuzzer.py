@@ -106,6 +106,8 @@ class FuzzedRequest:
     sort: str
     """What it is: a verb, or what is unusual about it."""
     data: bytes
+    parts: tuple | None = None
+    """Method, target, headers and body, if they can be sent by HTTP/2 as well."""
     more: bytes = b""
     """Sent after the head of the response: the messages of an upgraded connection."""
     is_answered: bool = True
@@ -316,13 +318,16 @@ class Fuzzer:
         if body and self.random.random() < 0.02:
             headers["Content-Encoding"] = self.random.choice(("gzip", "deflate", "br", "x"))
             body = zlib.compress(body) if self.random.random() < 0.5 else body
+        parts = None
+        if sort != "upgrade":
+            parts = (method, target, {"Authorization": f"Bearer {self.token}", **headers}, body)
         if body and self.random.random() < 0.1:
             headers["Transfer-Encoding"] = "chunked"
             body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in _parts(body)) + b"0\r\n\r\n"
         elif body or method in ("POST", "PUT", "PATCH"):
             headers["Content-Length"] = len(body)
         data = self.head(method, target, headers) + body
-        return FuzzedRequest(number=self.number, sort=sort, data=data, **options)
+        return FuzzedRequest(number=self.number, sort=sort, data=data, parts=parts, **options)
 
     def watch(self):
         _, path, _, _ = self.path()

@@ -18,6 +18,7 @@ class Server:
     port: int
     token: str
     tls: ssl.SSLContext
+    http2: ssl.SSLContext
 
     @classmethod
     def of(cls, kubeconfig):
@@ -25,8 +26,9 @@ class Server:
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         parts = urllib.parse.urlsplit(cluster["server"])
         trusted = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        context = ssl.create_default_context(cadata=trusted)
-        return cls(host=parts.hostname, port=parts.port, token=user["token"], tls=context)
+        contexts = [ssl.create_default_context(cadata=trusted) for _ in range(2)]
+        contexts[1].set_alpn_protocols(["h2"])
+        return cls(host=parts.hostname, port=parts.port, token=user["token"], tls=contexts[0], http2=contexts[1])
 
 
 class RawClient:

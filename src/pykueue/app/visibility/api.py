@@ -19,6 +19,7 @@ from pykueue.controllers.scheduler import job_facts
 from pykueue.controllers.scheduler.job_facts import JobReference
 from pykueue.engine import values
 from pykueue.kube.delegation import AccessRequest
+from pykueue.simulate.estimates.starts import EstimatedStart
 from pykueue.translate import job_explanations, pending_report
 
 if TYPE_CHECKING:
@@ -122,14 +123,18 @@ async def pending(queues: Queues, name: str, namespace: str, *, version: str, qu
 
 
 async def _add_starts(queues: Queues, items: list[Object]) -> None:
-    """Add to each item when it may start; no item names a workload of another namespace."""
-    for item in items:
-        namespace = item["metadata"]["namespace"]
-        key = values.WorkloadKey(f"{namespace}/{item['metadata']['name']}")
-        start = await queues.estimates.of_workload(queues.view, queues.cache, key)
-        if start is None:
-            return
-        item[ESTIMATED_START] = start.hiding(namespace).as_json()
+    """Add to each item when it may start; no item names a workload of another namespace.
+
+    The estimates of a queue are looked up once: that alone takes as long as all its workloads.
+    """
+    keys = [values.WorkloadKey(f"{item['metadata']['namespace']}/{item['metadata']['name']}") for item in items]
+    names = dict.fromkeys(filter(None, map(queues.view.cluster_queue_of, keys)))
+    starts: dict[values.WorkloadKey, EstimatedStart] = {}
+    for name in names:
+        starts |= await queues.estimates.of_cluster_queue(queues.view, queues.cache, name) or {}
+    for item, key in zip(items, keys, strict=True):
+        if key in starts:
+            item[ESTIMATED_START] = starts[key].hiding(item["metadata"]["namespace"]).as_json()
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:
