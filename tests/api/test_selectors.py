@@ -1,6 +1,6 @@
 import pytest
 
-from pykueue.api import selectors
+from pykueue.api import selector_text, selectors
 from pykueue.api.errors import ApiError
 
 LABELS = {"app": "web", "tier": "a", "size": "7"}
@@ -55,3 +55,19 @@ def test_field_selector_compares_text():
 def test_unsupported_field_is_refused():
     with pytest.raises(ApiError, match=r"field label not supported: spec\.x"):
         selectors.parse_fields("spec.x=1", {"metadata.name"})
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (selectors.parse_labels, "a" * (selector_text.LONGEST_TEXT + 1)),
+        (selectors.parse_labels, ",".join(["a"] * (selector_text.MOST_REQUIREMENTS + 1))),
+        (lambda text: selectors.parse_fields(text, {"a"}), "a=" + "b" * selector_text.LONGEST_TEXT),
+        (lambda text: selectors.parse_fields(text, {"a"}), ",".join(["a=b"] * (selector_text.MOST_REQUIREMENTS + 1))),
+    ],
+    ids=["long labels", "many labels", "long fields", "many fields"],
+)
+def test_a_selector_is_short(parse, text):
+    """Every object is compared with every requirement."""
+    with pytest.raises(ApiError, match="the selector has"):
+        parse(text)

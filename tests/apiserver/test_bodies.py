@@ -1,5 +1,6 @@
 import pytest
 
+from pykueue.api import json_text
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.http import bodies
 
@@ -54,3 +55,23 @@ def test_repeated_fields_are_told():
 )
 def test_bad_bodies_are_refused(content_type, data, code):
     assert refusal(content_type, data) == code
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        "application/json",
+        "application/merge-patch+json",
+        "application/json-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+        "application/yaml",
+    ],
+)
+@pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]")], ids=["objects", "lists"])
+def test_what_is_nested_too_deep_is_refused_before_it_is_decoded(media, opening, closing):
+    """Decoders, patches and validations call themselves for each level."""
+    for levels in (json_text.DEEPEST + 1, 900):
+        with pytest.raises(ApiError, match="nested more than") as refusal:
+            bodies.decode(media, levels * opening + b"1" + levels * closing)
+        assert refusal.value.code == 400

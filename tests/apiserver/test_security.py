@@ -104,6 +104,15 @@ def test_tokens_in_clear_stay_valid_and_are_hashed(tmp_path):
     assert "secret" not in (tmp_path / "tokens").read_text()
 
 
+async def test_a_server_hashes_tokens_in_clear_when_it_starts(api):
+    await api.stop()
+    with api.paths.tokens.open("a") as file:
+        file.write("secret,jane,uid-1\n")
+    await api.start()
+    assert "secret" not in api.paths.tokens.read_text()
+    assert api._tokens.user("secret").name == "jane"
+
+
 def test_a_hash_is_not_a_token(tmp_path):
     tokens.issue(tmp_path / "tokens", "jane")
     (entry,) = tokens.read(tmp_path / "tokens")
