@@ -111,13 +111,14 @@ class _Connection:
             self._writer.write(frames.head(size, frames.DATA, flags, number) + part)
 
     async def _read(self):
-        with contextlib.suppress(OSError, EOFError):
-            while True:
-                size, kind, flags, number = frames.read_head(
-                    bytearray(await self._reader.readexactly(frames.HEAD_BYTES)), 0
-                )
-                self._receive(kind, flags, number, await self._reader.readexactly(size))
-        self.close()
+        try:
+            with contextlib.suppress(OSError, EOFError):
+                while True:
+                    head = bytearray(await self._reader.readexactly(frames.HEAD_BYTES))
+                    size, kind, flags, number = frames.read_head(head, 0)
+                    self._receive(kind, flags, number, await self._reader.readexactly(size))
+        finally:
+            self.close()
 
     def _receive(self, kind, flags, number, payload):
         stream = self._streams.get(number)
@@ -141,7 +142,7 @@ class _Connection:
 
     def _receive_response(self, stream, kind, number, payload):
         if kind == frames.HEADERS:
-            stream.code = int(hpack.Decoder().decode(payload)[0][1])
+            stream.code = _status(payload)
         elif kind == frames.DATA:
             stream.body += payload
             if payload:
@@ -175,3 +176,8 @@ def header_block(request):
 
 def _literal(name, value):
     return b"".join([b"\0", *(hpack._number(len(text), 0x7F, 0) + text for text in (name, value))])
+
+
+def _status(block):
+    """The status of a response: its first field, from the static table or a literal."""
+    return int(hpack.Decoder().decode(block[:1] if block[0] & 0x80 else block[:5])[0][1])

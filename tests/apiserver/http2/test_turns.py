@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.apiserver.http2.client import RawClient
 from tests.apiserver.http2.test_broken_frames import HEAD, WHOLE, block, frame
 
@@ -86,3 +88,42 @@ async def test_a_connection_that_is_lost_while_it_waits_is_not_read():
     second.connection.connection_lost(None)
     await clients.until(lambda: clients.started.count("jane") == 50)
     assert clients.started.count("bob") <= 8
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["send", "send", "full", "empty", "turn"])), max_size=60
+    )
+)
+@settings(deadline=None)
+def test_every_request_is_answered_however_clients_read(steps):
+    """Clients that stop reading are paused; when they read again, nothing of theirs is lost."""
+    asyncio.run(play(steps))
+
+
+async def play(steps):
+    clients = Clients()
+    connections = [clients.connect(owner) for owner in ("jane", "jane", "bob")]
+    sent = [0, 0, 0]
+    for index, step in steps:
+        client = connections[index]
+        if step == "send":
+            numbers = range(sent[index], sent[index] + 12)
+            client.send(b"".join(frame(frames.HEADERS, WHOLE, 2 * number + 1, HEAD) for number in numbers))
+            sent[index] += 12
+        elif step == "full":
+            client.transport.is_full = True
+        elif step == "empty":
+            empty(client)
+        else:
+            await asyncio.sleep(0)
+    for client in connections:
+        empty(client)
+    await clients.until(lambda: len(clients.started) == sum(sent))
+    await asyncio.sleep(0)
+    assert not any(client.transport.is_paused for client in connections)
+
+
+def empty(client):
+    client.transport.is_full = False
+    client.connection.resume_writing()
