@@ -7,7 +7,10 @@ import msgspec
 import pytest
 
 from pykueue.api import registry
+from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.http import routes
+from pykueue.apiserver.http.messages import HttpRequest
 from pykueue.app import accounting
 
 
@@ -66,3 +69,23 @@ async def test_a_large_record_is_read_while_others_are_served(record, tmp_path):
         await api.stop()
     assert len(answer["items"]) == 20_000
     assert turns > 0
+
+
+async def test_answers_that_are_being_sent_share_their_lines(record, tmp_path):
+    """A client that does not read keeps its answer, and the record may be large."""
+    api = EmbeddedApi(ServerPaths(directory=tmp_path / "data", host="127.0.0.1", port=0), registry.scheme())
+    await api.start()
+    await api.stop()
+    part = accounting.Accounting(api, tmp_path)
+    admin = UserInfo(name="admin", groups=("system:masters",))
+    route = routes.parse("GET", accounting.PATH, {})
+    request = HttpRequest(method="GET", route=route, user=admin, query={})
+    record.add({"uid": "a", "namespace": "ml"})
+    first, second = [(await part._serve(request)).body for _ in range(2)]
+    assert first[1] is second[1]
+    record.add({"uid": "b", "namespace": "ml"})
+    third = (await part._serve(request)).body
+    assert msgspec.json.decode(b"".join(third)) == {
+        "items": [{"uid": "a", "namespace": "ml"}, {"uid": "b", "namespace": "ml"}]
+    }
+    assert msgspec.json.decode(b"".join(first)) == {"items": [{"uid": "a", "namespace": "ml"}]}

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import sys
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,15 @@ class AccountingFile:
         except OSError as error:
             log.warning("the accounting record %s cannot be written: %s", self._path, error)
 
+    def stamp(self) -> tuple[object, ...]:
+        """Another one whenever a line has been added."""
+        stamps: list[object] = []
+        for path in (self._older, self._path):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                stamps += (status.st_ino, status.st_size)
+        return tuple(stamps)
+
     def lines(self) -> Iterator[tuple["_LineHead", bytes]]:
         for path in (self._older, self._path):
             with contextlib.suppress(OSError), path.open("rb") as file:
@@ -121,6 +131,16 @@ class JobUsers:
             del self._names[next(iter(self._names))]
 
 
+class _Lines(list[tuple[str, bytes]]):
+    """The namespace and the text of each line; a list that can be referenced weakly."""
+
+
+class _Body(list[bytes]):
+    """The parts of an answer. They keep the lines, which all answers that are being sent share."""
+
+    lines: _Lines
+
+
 class Accounting:
     """A component of `pykueue up`."""
 
@@ -129,6 +149,10 @@ class Accounting:
         self._record = AccountingFile(directory / FILE)
         self._users = JobUsers(self._record)
         self._reading = asyncio.Lock()
+        self._changes = 0
+        """How many changes of Workloads were seen."""
+        self._answered: weakref.WeakValueDictionary[tuple[object, ...], _Lines] = weakref.WeakValueDictionary()
+        """Lines of answers that are being sent, by what they depend on: clients may read slowly."""
         self._supervisor = Supervisor()
         self._workloads = Informer(api.client(), resources.WORKLOAD)
         self._workloads.add_handler(self._changed)
@@ -143,6 +167,7 @@ class Accounting:
 
     def _changed(self, change: Change) -> None:
         obj, old = change.object, change.old
+        self._changes += 1
         is_finished = conditions.is_true(obj, "Finished")
         if change.type == "DELETED":
             if not is_finished:
@@ -172,20 +197,27 @@ class Accounting:
 
         They are read in a thread, for one request at a time: the record may be large.
         """
-        workloads = list(self._workloads.items())
         async with self._reading:
-            lines = await asyncio.to_thread(self._all_lines, workloads)
+            key = (self._changes, *self._record.stamp())
+            lines = self._answered.get(key)
+            if lines is None:
+                lines = await asyncio.to_thread(self._all_lines, list(self._workloads.items()))
+                self._answered[key] = lines
         is_readable = {namespace: self._may_list(request.user, namespace) for namespace in {line[0] for line in lines}}
-        items = b",".join([text for namespace, text in lines if is_readable[namespace]])
-        return HttpResponse(body=b'{"items":[' + items + b"]}")
+        body = _Body([b'{"items":['])
+        body.lines = lines
+        for namespace, text in lines:
+            if is_readable[namespace]:
+                body += (b",", text) if len(body) > 1 else (text,)
+        body.append(b"]}")
+        return HttpResponse(body=body)
 
     def _may_list(self, user: UserInfo, namespace: str) -> bool:
         access = AccessRequest(verb="list", group=resources.KUEUE_GROUP, resource="workloads", namespace=namespace)
         return self._api.authorizer.allows(user, access)
 
-    def _all_lines(self, workloads: Sequence[Object]) -> list[tuple[str, bytes]]:
-        """The namespace and the text of each line."""
-        lines = [(head.namespace, text) for head, text in self._record.lines() if head.uid]
+    def _all_lines(self, workloads: Sequence[Object]) -> _Lines:
+        lines = _Lines((head.namespace, text) for head, text in self._record.lines() if head.uid)
         for obj in workloads:
             if not conditions.is_true(obj, "Finished"):
                 row = rows.workload(obj)
