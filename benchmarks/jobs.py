@@ -115,11 +115,12 @@ async def _revision(client: HttpClient) -> int:
 
 
 async def _watch(client: HttpClient, left: set[str]) -> None:
-    async for event in client.watch(resources.JOB, "default"):
-        if event.type != "BOOKMARK" and job_view.finished_condition(event.object):
-            left.discard(event.object["metadata"]["name"])
-        if not left:
-            return
+    while left:  # a watch ends after some minutes
+        async for event in client.watch(resources.JOB, "default"):
+            if event.type != "BOOKMARK" and job_view.finished_condition(event.object):
+                left.discard(event.object["metadata"]["name"])
+            if not left:
+                return
 
 
 def measure(count: int, runtime: str) -> None:

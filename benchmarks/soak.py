@@ -7,6 +7,7 @@ event loop that took longer than 100 ms. A turn with little CPU waited for the m
 """
 
 import asyncio
+import contextlib
 import re
 import signal
 import subprocess
@@ -22,8 +23,9 @@ import kueue_load
 import memory
 
 from pykueue.api import registry, resources
+from pykueue.api.scheme import Object
 from pykueue.cluster.job_controller import job_view
-from pykueue.kube import access
+from pykueue.kube import access, informer
 from pykueue.kube.client import DeleteOptions
 from pykueue.kube.http_client import HttpClient
 
@@ -32,6 +34,8 @@ AT_REST = 5000
 JOBS_A_SECOND = 5.0
 SMALL = {"MINUTES": 0.3, "AT_REST": 200}
 SAMPLES = 30
+MOST_LEFT = 50
+"""Jobs that may exist at the end; others are finished and deleted by then."""
 TURN = re.compile(r"one turn of the event loop took (\d+) ms \((\d+) ms of CPU\)")
 
 
@@ -49,27 +53,43 @@ def start(directory: Path, log: Path) -> subprocess.Popen[bytes]:
 
 async def come_and_go(client: HttpClient, seconds: float) -> int:
     """Create jobs at a steady rate, and delete each when it has finished; returns how many."""
-    watching = asyncio.create_task(_delete_finished(client))
+    deleting = asyncio.create_task(_delete_finished(client))
     number, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         await client.create(resources.JOB, jobs.job(f"job-{number}"), "default")
         number += 1
         await asyncio.sleep(1 / JOBS_A_SECOND)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+    deleting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await deleting
     return number
 
 
 async def _delete_finished(client: HttpClient) -> None:
-    deleted: set[str] = set()
-    async for event in client.watch(resources.JOB, "default"):
-        if event.type == "BOOKMARK" or not job_view.finished_condition(event.object):
-            continue
-        metadata = event.object["metadata"]
-        if metadata["uid"] not in deleted and not metadata.get("deletionTimestamp"):
-            deleted.add(metadata["uid"])
+    finished: asyncio.Queue[str] = asyncio.Queue()
+    added: set[str] = set()
+
+    def add(job: Object) -> None:
+        metadata = job["metadata"]
+        is_due = job_view.finished_condition(job) and not metadata.get("deletionTimestamp")
+        if is_due and metadata["name"] not in added:
+            added.add(metadata["name"])
+            finished.put_nowait(metadata["name"])
+
+    def on_list(items: list[Object], _version: str) -> None:
+        for job in items:
+            add(job)
+
+    def on_event(_event_type: str, job: Object) -> None:
+        add(job)
+
+    async def delete() -> None:
+        while True:
             options = DeleteOptions(propagation_policy="Background")
-            await client.delete(resources.JOB, metadata["name"], "default", options)
+            await client.delete(resources.JOB, await finished.get(), "default", options)
+
+    reflector = informer.Reflector(client, resources.JOB, on_list=on_list, on_event=on_event, namespace="default")
+    await asyncio.gather(reflector.run(), delete())
 
 
 async def sample(process: kueue_load.Process, seconds: float) -> list[tuple[float, int]]:
@@ -93,7 +113,9 @@ async def soak(directory: Path, process: kueue_load.Process, minutes: float) -> 
         await client.create(kind.resource, body, "default" if kind.namespaced else "")
     seconds = minutes * 60
     count, samples = await asyncio.gather(come_and_go(client, seconds), sample(process, seconds))
+    left = len((await client.list(resources.JOB, "default")).items)
     await client.close()
+    assert left <= MOST_LEFT, f"{left} jobs were not deleted: memory grows with them"
     return count, samples
 
 

@@ -152,6 +152,9 @@ class EngineState:
             self._namespace_checks[queue.name] = (self.settings_version, check)
         return check
 
+    def forget_namespace_check(self, name: values.ClusterQueueName) -> None:
+        self._namespace_checks.pop(name, None)
+
     def refresh_activity(self) -> None:
         """Recompute whether each cluster queue is active, after cohorts changed."""
         for queue in self.cluster_queues.values():

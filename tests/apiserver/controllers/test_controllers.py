@@ -7,6 +7,7 @@ import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
+from pykueue.apiserver.controllers import event_expiry
 from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
@@ -274,4 +275,19 @@ async def test_events_expire_an_hour_after_they_were_last_seen():
     now += timedelta(minutes=61)
     await EventExpiry(core, core.context).sweep()
     assert [event["metadata"]["name"] for event in (await client.list(EVENTS)).items] == ["seen-again"]
+    await core.store.close()
+
+
+async def test_a_namespace_keeps_its_newest_events(monkeypatch):
+    monkeypatch.setattr(event_expiry, "MOST_OF_A_NAMESPACE", 3)
+    core = Core(Store(MemoryLog()), Scheme(KINDS.values()))
+    client = LocalClient(core, core.scheme)
+    for namespace in ("busy", "busy-too", "quiet"):
+        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+    for number, namespace in [(9, "quiet"), *((number, "busy") for number in (8, 7, 6, 5, 4)), (3, "busy-too")]:
+        await client.create(EVENTS, {"metadata": {"name": f"event-{number}", "namespace": namespace}})
+    await client.patch(EVENTS, "event-8", "busy", {"count": 2})
+    await EventExpiry(core, core.context).sweep()
+    names = [event["metadata"]["name"] for event in (await client.list(EVENTS)).items]
+    assert names == ["event-4", "event-5", "event-8", "event-3", "event-9"]
     await core.store.close()

@@ -2,6 +2,7 @@ import asyncio
 
 from pykueue.api.times import SECOND_NS
 from pykueue.kube.clock import WallClock
+from pykueue.kube.controller import work_queue
 from pykueue.kube.controller.work_queue import WorkQueue
 
 
@@ -68,4 +69,28 @@ async def test_a_change_during_a_reconcile_is_not_postponed_by_its_requeue():
     running = asyncio.create_task(queue.run(reconcile))
     for _ in range(2):
         assert await asyncio.wait_for(reconciled.get(), 5) == "key"
+    running.cancel()
+
+
+async def test_the_pauses_of_objects_that_are_gone_leave_nothing():
+    queue = WorkQueue("test", WallClock())
+    for number in range(10 * work_queue.MOST_OUTDATED):
+        queue.add_after(f"gone-{number}", 3600 * SECOND_NS)
+        queue.forget(f"gone-{number}")
+    assert not queue._due
+    assert len(queue._heap) <= work_queue.MOST_OUTDATED
+
+
+async def test_a_key_that_was_forgotten_can_wait_again():
+    queue, reconciled = WorkQueue("test", WallClock()), asyncio.Queue()
+
+    async def reconcile(key):
+        reconciled.put_nowait(key)
+        return 0
+
+    running = asyncio.create_task(queue.run(reconcile))
+    queue.add_after("key", 3600 * SECOND_NS)
+    queue.forget("key")
+    queue.add_unless_due("key", 1)
+    assert await asyncio.wait_for(reconciled.get(), 5) == "key"
     running.cancel()

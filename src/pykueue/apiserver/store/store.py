@@ -9,7 +9,7 @@ writes, which may depend on it, are rolled back.
 import asyncio
 import bisect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pykueue.api.scheme import Object
@@ -45,11 +45,14 @@ class _Collection:
             del self.order[bisect.bisect_left(self.order, namespaced_name)]
 
     def within(self, namespace: str) -> list[Stored]:
-        if not namespace:
-            return [self.objects[namespaced_name] for namespaced_name in self.order]
-        start = bisect.bisect_left(self.order, (namespace, ""))
-        end = bisect.bisect_left(self.order, (namespace + "\0", ""))
+        start, end = self.range_of(namespace)
         return [self.objects[namespaced_name] for namespaced_name in self.order[start:end]]
+
+    def range_of(self, namespace: str) -> tuple[int, int]:
+        """Where the names of a namespace begin and end in `order`; of all without a namespace."""
+        if not namespace:
+            return 0, len(self.order)
+        return bisect.bisect_left(self.order, (namespace, "")), bisect.bisect_left(self.order, (namespace + "\0", ""))
 
 
 class _Batch:
@@ -129,6 +132,18 @@ class Store:
     def select(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
         collection = self._collections.get((group, plural))
         return collection.within(namespace) if collection else []
+
+    def count(self, group: str, plural: str, namespace: str = "") -> int:
+        collection = self._collections.get((group, plural))
+        if collection is None:
+            return 0
+        start, end = collection.range_of(namespace)
+        return end - start
+
+    def unsorted(self, group: str, plural: str) -> Iterable[Stored]:
+        """The objects in any order. Nothing may be written before all are taken."""
+        collection = self._collections.get((group, plural))
+        return collection.objects.values() if collection else ()
 
     def uncommitted(self) -> list[StoreKey]:
         """The keys that the log has not committed yet; `head` has their newest versions."""

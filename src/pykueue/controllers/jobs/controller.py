@@ -107,6 +107,7 @@ class JobController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
+        self._missing_classes.forget(key)
         job = self._cache.get(self._framework.resource, name, namespace)
         if job is None and self._workloads(namespace, name, None):
             job = await self._read_job(namespace, name)

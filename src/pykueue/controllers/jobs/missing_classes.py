@@ -32,6 +32,10 @@ class MissingPriorityClasses(Generic[JobKey]):
                 self._queue.add(key)
             self._waiting.clear()
 
+    def forget(self, key: JobKey) -> None:
+        """The job is reconciled anew, or is gone."""
+        self._waiting.discard(key)
+
     def wait(self, key: JobKey, job: Object, error: MissingPriorityClassError) -> int:
         """Record why the job has no Workload, and return when to look again."""
         self._waiting.add(key)

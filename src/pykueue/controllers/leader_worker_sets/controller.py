@@ -58,6 +58,7 @@ class LeaderWorkerSetController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
+        self._missing_classes.forget(key)
         leader_worker_set = self._cache.get(resources.LEADER_WORKER_SET, name, namespace)
         workloads = self._cache.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
         if leader_worker_set is None or objects.is_deleted(leader_worker_set):

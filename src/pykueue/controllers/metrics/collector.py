@@ -69,10 +69,13 @@ class Metrics:
 
     def refresh(self) -> None:
         """Reads the gauges from the engine; `text` may then run in any thread."""
+        self._forget_former_cohorts()
+        self._gauges.refresh()
+
+    def _forget_former_cohorts(self) -> None:
         for name in self._counted_cohorts - self._view.cohort_names():
             self.instruments.remove({"cohort": name})
             self._counted_cohorts.remove(name)
-        self._gauges.refresh()
 
     def queue_totals(self) -> Mapping[str, tuple[float, float, float]]:
         """By ClusterQueue: workloads admitted, the sum of their waits, and workloads finished."""
@@ -171,7 +174,9 @@ class Metrics:
         for cohort in path[:-1]:
             priority_class = predicates.priority_class_name(workload)
             self.instruments.count("cohort_subtree_admitted_workloads_total", cohort, priority_class)
-            self._counted_cohorts.add(cohort)
+            if cohort not in self._counted_cohorts:
+                self._forget_former_cohorts()
+                self._counted_cohorts.add(cohort)
 
     def _finished(self, old: Object, new: Object) -> None:
         self._count(new, "finished_workloads_total", cluster_queue=predicates.cluster_queue_reserved(old))

@@ -48,6 +48,8 @@ class PodController:
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = latest(old, new)
+        if new is None:
+            self._disowned.discard(objects.uid(pod))
         if objects.labels(pod).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
@@ -62,12 +64,17 @@ class PodController:
         if has_members or (is_group and objects.is_deleted(workload)):
             self.queue.add(GroupKey(namespace, name, is_group=True))
         if old is not None and new is not None:
-            self._disowned |= _owner_uids(old) - _owner_uids(new)
+            uids = _owner_uids(old).keys() - _owner_uids(new).keys()
+            self._disowned |= {uid for uid in uids if self._is_cached(uid, namespace, _owner_uids(old)[uid])}
         for reference in objects.owner_references(workload):
             if reference["kind"] == "Pod":
                 self.queue.add(GroupKey(namespace, reference["name"], is_group=False))
         for pod in self._cache.indexed(resources.POD, "prebuilt", f"{namespace}/{name}"):
             self.queue.add(GroupKey(namespace, objects.name(pod), is_group=False))
+
+    def _is_cached(self, uid: str, namespace: str, name: str) -> bool:
+        pod = self._cache.get(resources.POD, name, namespace)
+        return pod is not None and objects.uid(pod) == uid
 
     def _prebuilt_key(self, pod: Object) -> list[str]:
         """The prebuilt Workload of a single pod; the Workload of a group has the group's name."""
@@ -76,6 +83,7 @@ class PodController:
 
     async def reconcile(self, key: GroupKey) -> int:
         namespace, name, is_group = key
+        self._missing_classes.forget(key)
         if is_group:
             members = await self._members(f"{namespace}/{name}")
         else:
@@ -149,5 +157,7 @@ class PodController:
         return [f"{objects.namespace(pod)}/{name}"] if name else []
 
 
-def _owner_uids(workload: Object) -> set[str]:
-    return {reference["uid"] for reference in objects.owner_references(workload) if reference["kind"] == "Pod"}
+def _owner_uids(workload: Object) -> dict[str, str]:
+    """The names of the pods that own a Workload, by their uids."""
+    references = objects.owner_references(workload)
+    return {reference["uid"]: reference["name"] for reference in references if reference["kind"] == "Pod"}

@@ -46,6 +46,7 @@ class StatefulSetController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
+        self._missing_classes.forget(key)
         stateful_set = self._cache.get(resources.STATEFUL_SET, name, namespace)
         members = self._cache.indexed(resources.POD, "statefulSet", f"{namespace}/{name}")
         if stateful_set is None or objects.is_deleted(stateful_set) or not self._is_managed(stateful_set):

@@ -40,9 +40,11 @@ class WorkloadController:
         for resource in DEVICE_RESOURCES:
             cache.on_change(resource, self._devices_changed)
 
-    def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
+    def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
             self.queue.add(key_of(new))
+        else:
+            self.queue.forget(key_of(latest(old, new)))
 
     def _devices_changed(self, _old: Object | None, _new: Object | None) -> None:
         for workload in self._cache.all(resources.WORKLOAD):

@@ -46,6 +46,7 @@ def cluster_queue_gone(state: EngineState, event: events.ClusterQueueGone) -> No
             state.remember_reservation(reservation)
     state.mark_dirty(queue.node)
     del state.cluster_queues[event.name]
+    state.forget_namespace_check(event.name)
     state.tree.remove_cluster_queue(event.name)
     state.refresh()
 

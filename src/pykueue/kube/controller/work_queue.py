@@ -21,6 +21,8 @@ KeyType = TypeVar("KeyType", bound=Hashable)
 FIRST_PAUSE_NS = 5_000_000
 LONGEST_PAUSE_NS = 30 * SECOND_NS
 
+MOST_OUTDATED = 256
+
 FAILURES_LOGGED = frozenset(10 << step for step in range(16))
 """A key that meets conflicts or missing objects is logged after so many failures in a row."""
 
@@ -58,11 +60,24 @@ class WorkQueue(Generic[KeyType]):
         self._sequence += 1
         heapq.heappush(self._heap, (due_ns, self._sequence, key))
         self._scheduled.set()
+        self._drop_outdated()
 
     def add_unless_due(self, key: KeyType, pause_ns: int) -> None:
         """Add the key after a pause, unless it is due sooner: many changes are reconciled once."""
         if key not in self._due or self._due[key] > self._clock.now_ns() + pause_ns:
             self.add_after(key, pause_ns)
+
+    def forget(self, key: KeyType) -> None:
+        """End the pause of a key whose object is gone: it may be long, and such keys are many."""
+        self._due.pop(key, None)
+        self._failures.pop(key, None)
+        self._drop_outdated()
+
+    def _drop_outdated(self) -> None:
+        """Remove ended and replaced pauses from the heap when they are most of it."""
+        if len(self._heap) - len(self._due) > max(len(self._due), MOST_OUTDATED):
+            self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
+            heapq.heapify(self._heap)
 
     @property
     def is_idle(self) -> bool:
