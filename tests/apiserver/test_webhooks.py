@@ -8,6 +8,7 @@ from tests.apiserver.api_requests import create, send
 from tests.apiserver.test_validating_policies import CONFIG_MAPS, GROUP, PATH, config_map, install
 from tests.apiserver.webhook_server import WebhookServer
 
+from pykueue.api import reserved_keys, resources
 from pykueue.apiserver.store.rows import StoreKey
 
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
@@ -221,27 +222,44 @@ async def test_webhooks_do_not_review_webhooks(api, server):
     assert (await create(api, config_map())).code == 201
 
 
-async def test_a_service_leads_to_a_ready_pod(api, server):
-    service = {"name": "hook", "namespace": "default", "path": "/deny", "port": 443}
+async def install_service(api, server, namespace_name="default"):
+    """A webhook that denies, behind a service without pods."""
+    service = {"name": "hook", "namespace": namespace_name, "path": "/deny", "port": 443}
     await install(api, configuration(webhook({"service": service, "caBundle": server.authority})))
     assert 'service "hook" not found' in (await create(api, config_map())).message
-    port = {"port": 443, "targetPort": "https"}
-    spec = {"selector": {"app": "hook"}, "ports": [port]}
-    metadata = {"name": "hook", "namespace": "default"}
+    spec = {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": "https"}]}
+    metadata = {"name": "hook", "namespace": namespace_name}
     await create(api, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
-    assert 'no endpoints available for service "hook"' in (await create(api, config_map())).message
+
+
+async def create_ready_pod(api, server, namespace_name="default", annotations=None):
     container = {"name": "c", "image": "i", "ports": [{"name": "https", "containerPort": server.port}]}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**metadata, "labels": {"app": "hook"}},
-        "spec": {"containers": [container]},
-    }
-    assert (await create(api, pod)).code == 201
+    metadata = {"name": "hook", "namespace": namespace_name, "labels": {"app": "hook"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    metadata["annotations"] = annotations or {}
+    await api.client().create(resources.POD, pod, namespace_name)
     status = {"podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
-    target = "/api/v1/namespaces/default/pods/hook/status"
+    target = f"/api/v1/namespaces/{namespace_name}/pods/hook/status"
     assert (await send(api, "PATCH", target, {"status": status}, content_type=MERGE)).code == 200
+
+
+async def test_a_service_leads_to_a_ready_pod(api, server):
+    await install_service(api, server)
+    assert 'no endpoints available for service "hook"' in (await create(api, config_map())).message
+    await create_ready_pod(api, server)
     assert (await create(api, config_map())).message.endswith("denied the request: not c")
+
+
+@pytest.mark.parametrize(("namespace_name", "code"), [("kueue-system", 201), ("default", 403)])
+async def test_a_webhook_of_a_component_is_not_called(api, server, namespace_name, code):
+    """Kueue's own manifests may be applied: what their webhooks check, this API checks itself.
+
+    Components are in their namespace only.
+    """
+    await install_service(api, server, namespace_name)
+    component = {reserved_keys.COMPONENT: "kueue-controller-manager"}
+    await create_ready_pod(api, server, namespace_name, component)
+    assert (await create(api, config_map())).code == code
 
 
 @pytest.mark.parametrize(

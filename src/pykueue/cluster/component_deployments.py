@@ -38,7 +38,11 @@ class ComponentDeployment:
     loggers: tuple[str, ...]
 
     def deployment(self) -> Object:
-        labels = {"app.kubernetes.io/name": self.name, "control-plane": "controller-manager"}
+        """Its selector is that of Kueue's own Deployment, so that Kueue's manifests may be applied
+        over it.
+        """
+        selected = {"control-plane": "controller-manager"}
+        labels = {"app.kubernetes.io/name": self.name} | selected
         container = {"name": "manager", "image": self.image}
         template = {
             "metadata": {"labels": labels, "annotations": {reserved_keys.COMPONENT: self.name}},
@@ -48,7 +52,7 @@ class ComponentDeployment:
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+            "spec": {"replicas": 1, "selector": {"matchLabels": selected}, "template": template},
         }
 
 

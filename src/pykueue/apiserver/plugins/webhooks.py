@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pykueue.api import entropy, errors, objects, resources, selectors
+from pykueue.api import entropy, errors, objects, reserved_keys, resources, selectors
 from pykueue.api.cel import EvaluationError
 from pykueue.api.errors import ApiError
 from pykueue.api.policy_expressions import Evaluation, MatchConditions
@@ -265,6 +265,8 @@ class WebhookCaller:
         uid = entropy.new_uid()
         try:
             endpoint = self._endpoint(webhook.spec.get("clientConfig") or {})
+            if endpoint is None:
+                return ReviewAnswer(response={"uid": uid, "allowed": True})
             review = webhook_reviews.review_of(webhook, request, uid)
             answer = await self._client.post(endpoint, review, webhook.timeout_seconds)
         except WebhookCallError as error:
@@ -274,7 +276,8 @@ class WebhookCaller:
         except AnswerError as error:
             return ReviewAnswer(failure=f"received invalid webhook response: {error}")
 
-    def _endpoint(self, client: Object) -> WebhookEndpoint:
+    def _endpoint(self, client: Object) -> WebhookEndpoint | None:
+        """None if a component of pykueue is asked: this API applies its rules to every write."""
         authority = str(client.get("caBundle") or "")
         if url := client.get("url"):
             return WebhookEndpoint(url=str(url), authority=authority)
@@ -282,10 +285,15 @@ class WebhookCaller:
         name, namespace, port = service.get("name", ""), service.get("namespace", ""), int(service.get("port") or 443)
         path = str(service.get("path") or "/")
         address = self._pod_of_service(name, namespace, port)
+        if address is None:
+            return None
         return WebhookEndpoint(url=f"https://{name}.{namespace}.svc:{port}{path}", authority=authority, address=address)
 
-    def _pod_of_service(self, name: str, namespace: str, port: int) -> tuple[str, int]:
-        """The address of a ready pod of the service: pods are processes of this machine."""
+    def _pod_of_service(self, name: str, namespace: str, port: int) -> tuple[str, int] | None:
+        """The address of a ready pod of the service: pods are processes of this machine.
+
+        None for the pod of a component, which runs inside pykueue and does not listen.
+        """
         service = self._lookup.get(resources.SERVICE, namespace, name)
         if service is None:
             raise WebhookCallError(f'service "{name}" not found')
@@ -297,6 +305,8 @@ class WebhookCaller:
         for pod in self._lookup.list(resources.POD, namespace) if selector else ():
             address = objects.status(pod).get("podIP")
             if address and _is_ready(pod) and selectors.selects({"matchLabels": selector}, objects.labels(pod)):
+                if namespace == resources.KUEUE_NAMESPACE and reserved_keys.COMPONENT in objects.annotations(pod):
+                    return None
                 return str(address), _target_port(ports[0], pod)
         raise WebhookCallError(f'no endpoints available for service "{name}"')
 
