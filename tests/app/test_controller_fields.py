@@ -30,9 +30,9 @@ def loaded(text):
 async def test_a_burst_of_requests_is_that_of_the_configuration(text, requests):
     limit = controller.rate_limit(loaded(text))
     for _ in range(requests):
-        await asyncio.wait_for(limit.wait(), 1)
+        await asyncio.wait_for(limit.wait("/api/v1/pods"), 1)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(limit.wait(), 0.01)
+        await asyncio.wait_for(limit.wait("/api/v1/pods"), 0.01)
 
 
 def test_without_a_section_requests_are_not_limited():

@@ -1,5 +1,7 @@
 """Requests wait when the bucket of tokens is empty."""
 
+import pytest
+
 from pykueue.kube.rate_limit import RateLimit
 
 
@@ -16,10 +18,13 @@ class Clock:
         self.seconds += seconds
 
 
-async def duration(limit, clock, requests):
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/a/workloads/x/status"
+
+
+async def duration(limit, clock, requests, path=WORKLOADS):
     start = clock.seconds
     for _ in range(requests):
-        await limit.wait()
+        await limit.wait(path)
     return round(clock.seconds - start, 3)
 
 
@@ -37,3 +42,23 @@ async def test_the_bucket_fills_again():
     clock.seconds += 0.3
     assert await duration(limit, clock, 3) == 0
     assert await duration(limit, clock, 1) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("path", "is_delayed"),
+    [
+        (WORKLOADS, True),
+        ("/apis/kueue.x-k8s.io/v1beta2/namespaces/b/workloads", True),
+        ("/apis/kueue.x-k8s.io/v1beta2/workloads", True),
+        ("/apis/kueue.x-k8s.io/v1beta2/namespaces/a/localqueues/x/status", False),
+        ("/apis/events.k8s.io/v1/namespaces/a/events", False),
+        ("/api/v1/namespaces/a/pods/x", False),
+        ("/api/v1/namespaces/workloads", False),
+        ("/version", False),
+    ],
+)
+async def test_a_kind_waits_for_requests_of_that_kind_only(path, is_delayed):
+    clock = Clock()
+    limit = RateLimit(10, 5, clock)
+    await duration(limit, clock, 5)
+    assert await duration(limit, clock, 1, path) == (0.1 if is_delayed else 0)

@@ -245,7 +245,7 @@ class HttpClient:
         seconds: float | None = None,
     ) -> AsyncIterator[Response]:
         if self._rate_limit is not None and not path.startswith(_NEVER_LATE):
-            await self._rate_limit.wait()
+            await self._rate_limit.wait(path)
         parameters = {name: value for name, value in query.items() if value}
         all_headers = {**await self._all_headers(), **(headers or {})}
         try:
