@@ -60,6 +60,9 @@ LOST = Exit(
     reason="ContainerStatusUnknown",
     message="The container could not be located when the pod was terminated",
 )
+LOST_BY_RESTART = Exit(
+    code=137, reason="ContainerStatusUnknown", message="The machine was restarted while the container ran"
+)
 OUT_OF_MEMORY = Exit(code=137, reason="OOMKilled")
 
 
@@ -398,7 +401,9 @@ class ProcessContainer:
         text = _exit_text(self._directory)
         if text.isdigit() and int(text) <= _LARGEST_EXIT_CODE:
             return Exit(code=int(text))
-        return LOST if status is None else Exit(code=status)
+        if status is not None:
+            return Exit(code=status)
+        return LOST if self._process.is_this_boot else LOST_BY_RESTART
 
     async def ended(self) -> None:
         await self._process.ended()
