@@ -211,3 +211,29 @@ def processes_of(home):
             if mark in (directory / "environ").read_bytes().split(b"\0"):
                 pids.append((directory / "cmdline").read_text())
     return [line for line in pids if "tmux" not in line and line.strip("\0") != "sh"]
+
+
+NVIDIA_SMI = """#!/bin/sh
+case $1 in
+*query-gpu=name*) printf 'A100, 40960\\nA100, 40960\\n' ;;
+-L) printf 'GPU 0: A100 (UUID: GPU-a)\\n  MIG 1g.5gb  Device  0: (UUID: MIG-b)\\nGPU 1: A100 (UUID: GPU-c)\\n' ;;
+esac
+"""
+
+
+def test_parts_of_gpus(tmp_path, terminal):
+    (tmp_path / "bin" / "nvidia-smi").write_text(NVIDIA_SMI)
+    (tmp_path / "bin" / "nvidia-smi").chmod(0o755)
+    text, _ = terminal.call("pykueue up --detach --no-isolation --listen 127.0.0.1:0 --gpu-shares 1:2")
+    assert "2 gpu.shared, 1 mig-1g.5gb" in text
+    show = "sh -c 'echo visible $CUDA_VISIBLE_DEVICES'"
+    assert "\nvisible MIG-b\n" in terminal.call(f"pykueue submit -f --gpus mig-1g.5gb -- {show}")[0]
+    hold = "sh -c 'echo visible $CUDA_VISIBLE_DEVICES; sleep 600'"
+    for name in ("one", "two"):
+        terminal.call(f"pykueue submit --name {name} --cpu 100m --gpus shared -- {hold}")
+        logs = f"until pykueue logs {name} | grep visible; do sleep 0.1; done"
+        assert "visible 1\n" in terminal.call(logs)[0], "both have GPU 1"
+    text, _ = terminal.call("pykueue submit --name three --cpu 100m --gpus shared -- true; pykueue explain job three")
+    assert "nvidia.com/gpu.shared: 1 asked, 0 unused, 1 short" in text
+    text, code = terminal.call("pykueue submit --gpus half -- true")
+    assert (code, "write for example 2, shared, or mig-1g.5gb:2" in text) == (2, True)

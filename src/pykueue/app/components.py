@@ -47,6 +47,7 @@ class ProcessOptions:
     run_as: tuple[str, ...] = ()
     """The account that all pods run as, or NAMESPACE=ACCOUNT."""
     first_uid: int | None = None
+    gpu_shares: Mapping[int | None, int] = field(default_factory=dict)
     """The first uid for namespaces with a Unix user of their own."""
     log_bytes: int | None = None
     """How much of a container's log is kept."""
@@ -183,7 +184,7 @@ def _process_options(context: UpContext) -> dict[str, Any]:
     if context.runtime == "podman" and (obstacle := podman.obstacle()):
         raise click.ClickException(f"--runtime podman: {obstacle}")
     if context.runtime != "process":
-        return {}
+        return {"gpu_shares": options.gpu_shares}
     accounts = dict(map(_account, options.run_as))
     first_uid = unix_users.FIRST_UID if options.first_uid is None else options.first_uid
     cgroups = Cgroups.detect() if os.geteuid() == 0 else None
@@ -199,7 +200,7 @@ def _process_options(context: UpContext) -> dict[str, Any]:
         raise click.ClickException(f"--run-as {options.run_as[0]}: another user needs isolation, but {reason}")
     determined.write(directory)
     limits = ContainerLimits() if options.log_bytes is None else ContainerLimits(log_bytes=options.log_bytes)
-    return {"isolation": determined, "limits": limits, "cgroups": cgroups}
+    return {"isolation": determined, "limits": limits, "cgroups": cgroups, "gpu_shares": options.gpu_shares}
 
 
 def _account(option: str) -> "tuple[str, UnixUser]":

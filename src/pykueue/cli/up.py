@@ -42,6 +42,20 @@ class ListenOption(click.ParamType[tuple[str, int]]):
         return host.strip("[]") or "127.0.0.1", int(port)
 
 
+class GpuSharesOption(click.ParamType[dict[int | None, int]]):
+    name = "N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[int | None, int]:
+        from pykueue.cluster import gpus
+
+        if isinstance(value, dict):
+            return value
+        try:
+            return gpus.parse_shares(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 def _host_names(_ctx: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     from pykueue.api.rules import syntax
 
@@ -131,6 +145,12 @@ def _is_address(name: str) -> bool:
     help="The first of the uids for isolated namespaces. Default: 2100000000.",
 )
 @click.option(
+    "--gpu-shares",
+    type=GpuSharesOption(),
+    help="Let N jobs use a GPU at a time: 4 for all GPUs, 0:4,1:2 for some of them. Such GPUs are the resource "
+    "nvidia.com/gpu.shared. Default: one job has a GPU for itself.",
+)
+@click.option(
     "--max-log-size",
     type=click.IntRange(min=1),
     default=50,
@@ -180,6 +200,7 @@ def up(
     isolation: bool,
     run_as: tuple[str, ...],
     first_uid: int | None,
+    gpu_shares: dict[int | None, int] | None,
     max_log_size: int,
     dashboard: bool,
     dashboard_port: int | None,
@@ -215,7 +236,11 @@ def up(
         stops_jobs=stop_jobs,
         has_default_queues=not bare and controllers and runtime in RUN_HERE and nodes is None and config is None,
         process=components.ProcessOptions(
-            is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
+            is_isolated=isolation,
+            run_as=run_as,
+            first_uid=first_uid,
+            gpu_shares=gpu_shares or {},
+            log_bytes=max_log_size << 20,
         ),
         dashboard=components.DashboardOptions(is_served=dashboard, port=dashboard_port),
         recording=_recording(directory, record_size) if record else None,

@@ -347,8 +347,10 @@ def _console(request: ContainerRequest) -> str:
     return "plain" if request.container.get("stdin") else ""
 
 
-def _visible_gpus(request: ContainerRequest) -> Sequence[int]:
-    """The indexes of the GPUs as CUDA counts them: if the others are hidden, from 0."""
+def _visible_gpus(request: ContainerRequest) -> Sequence[int | str]:
+    """MIG instances, else the indexes of the GPUs as CUDA counts them: from 0 if others are hidden."""
+    if request.gpu_uuids:
+        return request.gpu_uuids
     if request.security.user is not None and device_files.has_gpu_files():
         return range(len(request.gpu_indexes))
     return request.gpu_indexes
