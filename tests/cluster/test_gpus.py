@@ -7,8 +7,9 @@ import pytest
 from tests.cluster.kubelet.test_devices import pod as whole_gpu_pod
 
 from pykueue.api import objects
+from pykueue.api.gpu_resources import GPU, SHARED_GPU
 from pykueue.cluster import gpus, nodes
-from pykueue.cluster.kubelet.devices import GPU, SHARED_GPU, Device, DeviceManager
+from pykueue.cluster.kubelet.devices import DeviceManager, GpuDevice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCRIPT = """#!/bin/sh
@@ -86,7 +87,7 @@ def test_faulty_shares_are_refused(text):
 
 
 def test_foreign_program_blocks_a_gpu_that_no_job_has_a_share_of():
-    table = (Device(SHARED_GPU, 0), Device(SHARED_GPU, 0))
+    table = (GpuDevice(SHARED_GPU, 0), GpuDevice(SHARED_GPU, 0))
     devices = DeviceManager(lambda _name: None).of(pod("", GPU))
     devices.replace_table(table)
     assert devices.allocate(pod("a", SHARED_GPU), foreign={0}) is None

@@ -47,8 +47,9 @@ class ProcessOptions:
     run_as: tuple[str, ...] = ()
     """The account that all pods run as, or NAMESPACE=ACCOUNT."""
     first_uid: int | None = None
-    gpu_shares: Mapping[int | None, int] = field(default_factory=dict)
     """The first uid for namespaces with a Unix user of their own."""
+    gpu_shares: Mapping[int | None, int] = field(default_factory=dict)
+    """How many pods use a GPU at a time; see `cluster.gpus`."""
     log_bytes: int | None = None
     """How much of a container's log is kept."""
 
@@ -88,6 +89,8 @@ class UpContext:
     dashboard: DashboardOptions = DashboardOptions()
     controllers: "ConfiguredControllers | None" = None
     """Set by the component of the controllers, for components after it."""
+    traces: str = ""
+    """The address of the collector of traces; "": none."""
     recording: "RingOptions | None" = None
     """Where the events of the engine are recorded; None: they are not."""
 
@@ -259,6 +262,14 @@ def _accounting(context: UpContext) -> Component:
     return Accounting(context.api, context.data_dir)
 
 
+def _traces(context: UpContext) -> Component | None:
+    if not context.traces:
+        return None
+    from pykueue.app.traces import Traces
+
+    return Traces(context.api.client(), context.traces)
+
+
 class LocalHealth:
     """The probes of the Configuration. They start last, so whoever is answered finds all the rest.
 
@@ -315,6 +326,7 @@ def _profiling(context: UpContext) -> Component | None:
 
 COMPONENTS: list[Callable[[UpContext], Component | None]] = [
     _accounting,
+    _traces,
     _controllers,
     LocalClusterComponent,
     _default_queues,

@@ -7,10 +7,10 @@ deletes afterwards stays so.
 
 from pykueue.api import objects, quantity
 from pykueue.api.errors import ApiError
+from pykueue.api.gpu_resources import is_gpu
 from pykueue.api.reserved_keys import DEFAULT_QUEUES
 from pykueue.api.resources import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, NODE, RESOURCE_FLAVOR
 from pykueue.api.scheme import Object, Resource
-from pykueue.cluster.kubelet.devices import is_gpu
 from pykueue.kube.client import Client
 
 NAME = "default"

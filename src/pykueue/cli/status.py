@@ -66,7 +66,7 @@ async def read(client: "Client", _namespace: str) -> dict[str, Any]:
 
 def _capacity(node: "Object") -> dict[str, str]:
     from pykueue.api import objects, quantity
-    from pykueue.cluster.kubelet.devices import GPU, is_gpu
+    from pykueue.api.gpu_resources import GPU, is_gpu
 
     allocatable = objects.nested(node, "status", "allocatable")
     gib = quantity.parse(allocatable.get("memory", "0")).units() / 2**30

@@ -65,6 +65,14 @@ def _host_names(_ctx: click.Context, _option: click.Parameter, names: tuple[str,
     return names
 
 
+def _collector(_ctx: click.Context, _option: click.Parameter, url: str) -> str:
+    from urllib.parse import urlsplit
+
+    if url and not (urlsplit(url).scheme in ("http", "https") and urlsplit(url).hostname):
+        raise click.BadParameter(f"{url!r} is not an http or https address")
+    return url
+
+
 def _is_address(name: str) -> bool:
     import ipaddress
 
@@ -182,6 +190,14 @@ def _is_address(name: str) -> bool:
     help="How many MiB the record may take; the oldest events go first.",
 )
 @click.option(
+    "--traces",
+    callback=_collector,
+    default="",
+    metavar="URL",
+    help="Send OpenTelemetry traces of Workloads to a collector (OTLP over HTTP), for example "
+    "http://127.0.0.1:4318. Default: none.",
+)
+@click.option(
     "--detach", "-d", "detached", is_flag=True, help="Return when the API is ready; pykueue runs in the background."
 )
 @options.with_log_options("warning")
@@ -206,6 +222,7 @@ def up(
     dashboard_port: int | None,
     record: bool,
     record_size: int,
+    traces: str,
     detached: bool,
     log: process.LogOptions,
 ) -> None:
@@ -244,6 +261,7 @@ def up(
         ),
         dashboard=components.DashboardOptions(is_served=dashboard, port=dashboard_port),
         recording=_recording(directory, record_size) if record else None,
+        traces=traces,
     )
     _serve(options, kubeconfig)
     _announce_running_jobs(directory)

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from pykueue.cluster.kubelet.devices import GPU, MIG_PREFIX, SHARED_GPU, Device
+from pykueue.api.gpu_resources import GPU, MIG_PREFIX, SHARED_GPU
+from pykueue.cluster.kubelet.devices import GpuDevice
 
 _NAMES = ("--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
 _LIST = ("-L",)
@@ -35,14 +36,14 @@ def names() -> list[str]:
     return [line.partition(",")[0].strip() for line in _lines(_NAMES) if line.strip()]
 
 
-def devices(count: int, shares: Shares) -> tuple[Device, ...]:
+def devices(count: int, shares: Shares) -> tuple[GpuDevice, ...]:
     """What the first `count` GPUs are offered as. Shares of different GPUs take turns."""
     instances = mig_instances(_lines(_LIST))
     divided = {device.gpu for device in instances}
     number = {gpu: shares.get(gpu, shares.get(None, 1)) for gpu in range(count) if gpu not in divided}
-    whole = [Device(GPU, gpu) for gpu in number if number[gpu] == 1]
+    whole = [GpuDevice(GPU, gpu) for gpu in number if number[gpu] == 1]
     shared = [
-        Device(SHARED_GPU, gpu)
+        GpuDevice(SHARED_GPU, gpu)
         for turn in range(max(number.values(), default=1))
         for gpu in number
         if number[gpu] > 1 and turn < number[gpu]
@@ -50,14 +51,14 @@ def devices(count: int, shares: Shares) -> tuple[Device, ...]:
     return (*whole, *shared, *instances)
 
 
-def mig_instances(lines: list[str]) -> list[Device]:
+def mig_instances(lines: list[str]) -> list[GpuDevice]:
     """Read `nvidia-smi -L`. The profile `1g.5gb+me` is the resource `nvidia.com/mig-1g.5gb.me`."""
     instances, gpu = [], 0
     for line in lines:
         if (match := _GPU_LINE.match(line)) is not None:
             gpu = int(match[1])
         elif (match := _MIG_LINE.match(line)) is not None:
-            instances.append(Device(MIG_PREFIX + match[1].replace("+", "."), gpu, match[2]))
+            instances.append(GpuDevice(MIG_PREFIX + match[1].replace("+", "."), gpu, match[2]))
     return instances
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from pykueue.api import labels, objects, times
+from pykueue.api.gpu_resources import GPU, is_gpu
 from pykueue.api.scheme import Object
 from pykueue.cluster import gpus
-from pykueue.cluster.kubelet.devices import DEVICES, GPU, is_gpu
+from pykueue.cluster.kubelet.devices import DEVICES
 from pykueue.cluster.scheduler.fleet import DEFAULT_PODS
 
 _GIB = 1024**3
@@ -57,7 +58,7 @@ def this_machine(now: datetime, shares: gpus.Shares) -> Object:
 
 
 def changed_gpus(old: Object, new: Object) -> tuple[Object, Object] | None:
-    """Patches of a Node and of its status that give it the GPUs of another; None if it has them."""
+    """Patches of a Node and its status that give it the GPUs of another; None if it has them."""
     before, after = (objects.nested(node, "status", "allocatable") for node in (old, new))
     amounts = {name: after.get(name) for name in {*before, *after} if is_gpu(name)}
     listed = objects.annotations(new).get(DEVICES)

@@ -12,20 +12,18 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from pykueue.api import objects
+from pykueue.api.gpu_resources import GPU, is_gpu
 from pykueue.api.reserved_keys import GPU_INDEXES
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 from pykueue.cluster.scheduler import extended_resources, fleet
 
-GPU = "nvidia.com/gpu"
-SHARED_GPU = "nvidia.com/gpu.shared"
-MIG_PREFIX = "nvidia.com/mig-"
 DEVICES = "pykueue.dev/gpu-devices"
 """The annotation of a Node: its devices as JSON."""
 _LONGEST_INDEX = 6
 
 
-class Device(msgspec.Struct, frozen=True):
+class GpuDevice(msgspec.Struct, frozen=True):
     resource: str
     gpu: int
     """The index of the GPU that it is, or is a part of."""
@@ -33,14 +31,10 @@ class Device(msgspec.Struct, frozen=True):
     """Of a MIG instance; CUDA knows a GPU by its index."""
 
 
-def is_gpu(resource: str) -> bool:
-    return resource in (GPU, SHARED_GPU) or resource.startswith(MIG_PREFIX)
-
-
-def listed(node: Object) -> tuple[Device, ...] | None:
+def listed(node: Object) -> tuple[GpuDevice, ...] | None:
     """The devices that the annotation of a Node lists; None if it has no readable one."""
     try:
-        devices = msgspec.json.decode(objects.annotations(node).get(DEVICES, ""), type=tuple[Device, ...])
+        devices = msgspec.json.decode(objects.annotations(node).get(DEVICES, ""), type=tuple[GpuDevice, ...])
     except msgspec.MsgspecError:
         return None
     return devices
@@ -58,8 +52,8 @@ class DeviceManager:
         name = pods.node_name(pod)
         devices, node = self._devices.setdefault(name, Devices(0)), self._node(name)
         if node is not None:
-            known = listed(node)
-            devices.replace_table(_whole(fleet.capacity(node).get(GPU, 0)) if known is None else known)
+            table = listed(node)
+            devices.replace_table(_whole(fleet.capacity(node).get(GPU, 0)) if table is None else table)
         return devices
 
     def restore(self, pod: Object) -> None:
@@ -75,7 +69,7 @@ class Devices:
         self._table = _whole(count)
         self._allocated: dict[str, tuple[int, ...]] = {}
 
-    def replace_table(self, table: tuple[Device, ...]) -> None:
+    def replace_table(self, table: tuple[GpuDevice, ...]) -> None:
         self._table = table
 
     def allocate(self, pod: Object, foreign: Collection[int] = ()) -> tuple[int, ...] | None:
@@ -120,7 +114,7 @@ class Devices:
         used = self._used()
         return [index for index in range(len(self._table)) if index not in used]
 
-    def at(self, indexes: Iterable[int]) -> tuple[Device, ...]:
+    def at(self, indexes: Iterable[int]) -> tuple[GpuDevice, ...]:
         return tuple(self._table[index] for index in indexes)
 
     def release(self, uid: str) -> None:
@@ -139,8 +133,8 @@ def requested(pod: Object) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if name not in claimed}
 
 
-def _whole(count: int) -> tuple[Device, ...]:
-    return tuple(Device(GPU, index) for index in range(count))
+def _whole(count: int) -> tuple[GpuDevice, ...]:
+    return tuple(GpuDevice(GPU, index) for index in range(count))
 
 
 def _annotated(pod: Object) -> set[int]:

@@ -13,7 +13,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import component_deployments, paths, pods
 from pykueue.cluster.kubelet import admission, claimed_devices, environment, pod_writes, probes, status, volumes
-from pykueue.cluster.kubelet.devices import Device, DeviceManager
+from pykueue.cluster.kubelet.devices import DeviceManager, GpuDevice
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
 from pykueue.cluster.kubelet.foreign_gpus import GpuPrograms
 from pykueue.cluster.kubelet.pod_security import PodSecurity
@@ -330,7 +330,7 @@ class PodWorker:
             return adopted
         return await kubelet.runtime.start(self._request(name, await self._allocate_devices()))
 
-    def _request(self, name: str, gpus: tuple[Device, ...] = ()) -> ContainerRequest:
+    def _request(self, name: str, gpus: tuple[GpuDevice, ...] = ()) -> ContainerRequest:
         """The request to start a container; MissingSourceError without a ConfigMap."""
         find, security = self._find, self._kubelet.security
         directories = self._kubelet.prepare_volumes(self._pod, find)
@@ -360,7 +360,7 @@ class PodWorker:
         address = {"podIP": ADDRESS, "hostIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "hostIPs": [{"ip": ADDRESS}]}
         return self._pod | {"status": objects.status(self._pod) | address}
 
-    async def _allocate_devices(self) -> tuple[Device, ...]:
+    async def _allocate_devices(self) -> tuple[GpuDevice, ...]:
         """Allocate the pod's GPUs, and annotate the pod before its first process starts."""
         devices = self._kubelet.devices.of(self._pod)
         indexes = await self._kubelet.gpu_programs.allocate(self._pod, devices)

@@ -348,7 +348,7 @@ def _console(request: ContainerRequest) -> str:
 
 
 def _visible_gpus(request: ContainerRequest) -> Sequence[int | str]:
-    """MIG instances, else the indexes of the GPUs as CUDA counts them: from 0 if others are hidden."""
+    """MIG instances, else the indexes of GPUs as CUDA counts them: from 0 if others are hidden."""
     if request.gpu_uuids:
         return request.gpu_uuids
     if request.security.user is not None and device_files.has_gpu_files():
