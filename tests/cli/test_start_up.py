@@ -16,7 +16,8 @@ def count():
     ours = sum(name.startswith("pykueue.") for name in sys.modules)
     roots = {name.partition(".")[0] for name, module in sys.modules.items() if getattr(module, "__file__", None)}
     libraries = sorted(roots - sys.stdlib_module_names - {"pykueue", "sitecustomize", "_distutils_hack"})
-    stream.write(json.dumps({"ours": ours, "libraries": libraries, "asyncio": "asyncio" in sys.modules}))
+    stream.write(json.dumps({"ours": ours, "libraries": libraries, "asyncio": "asyncio" in sys.modules,
+                             "slow": sorted(sys.modules.keys() & {"difflib", "sqlite3", "tempfile"})}))
     stream.flush()
 
 stream = os.fdopen(int(sys.argv.pop(1)), "w")
@@ -77,6 +78,7 @@ def test_commands_on_a_cluster_import_a_small_client(cluster, words):
     count, _ = imports(*words, environment={"KUBECONFIG": str(cluster.kubeconfig)})
     assert set(count["libraries"]) <= _SMALL
     assert count["ours"] <= 60
+    assert count["slow"] == []
 
 
 def test_status_of_a_machine_without_cluster(tmp_path):

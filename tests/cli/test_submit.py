@@ -12,7 +12,7 @@ OPTIONS = {
     "name": "",
     "cpu": "2",
     "memory": "",
-    "gpu": 0,
+    "gpu": {},
     "priority": "",
     "parallelism": 1,
     "completions": None,
@@ -58,7 +58,7 @@ def test_the_name_tells_what_runs(command, prefix):
 
 
 def test_a_gpu_is_requested_and_limited():
-    assert container(gpu=1)["resources"] == {
+    assert container(gpu={"nvidia.com/gpu": "1"})["resources"] == {
         "requests": {"cpu": "2", "nvidia.com/gpu": "1"},
         "limits": {"nvidia.com/gpu": "1"},
     }

@@ -1,15 +1,12 @@
 """Journeys of a user at a real terminal (tmux), with one `pykueue up` for all of them."""
 
-import os
-import shlex
 import shutil
-import subprocess
 import sys
-import uuid
 
 import pytest
-from tests.e2e.conftest import start_server, stop_server
-from tests.e2e.controller_process import environment, free_port, wait_for
+from tests.e2e.conftest import stop_server
+from tests.e2e.controller_process import wait_for
+from tests.e2e.terminal import Machine, Terminal
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not on PATH")
 
@@ -19,78 +16,6 @@ step=$(cat checkpoint 2>/dev/null || echo 0); echo from $step
 while [ $step -lt ${1} ]; do step=$((step + 1)); sleep 0.1; done
 echo finished $step
 """
-
-
-NVIDIA_SMI = """#!/bin/sh
-case $1 in
-*query-gpu=name*) printf 'A100, 40960\\nA100, 40960\\n' ;;
-*query-gpu=index*) printf '0, GPU-a\\n1, GPU-b\\n' ;;
-*query-compute-apps*) cat programs 2>/dev/null ;;
-esac
-"""
-"""A machine with two GPUs, and programs on them as the file `programs` says."""
-
-
-class Terminal:
-    """A shell in tmux. What it shows is its whole history, without the colours."""
-
-    def __init__(self, home, settings):
-        self._socket = f"pykueue-{uuid.uuid4().hex[:8]}"
-        self._tmux("new-session", "-d", "-x", "120", "-y", "50", "-c", str(home), "sh", env=settings)
-
-    def _tmux(self, *words, env=None):
-        command = ["tmux", "-f", "/dev/null", "-L", self._socket, *words]
-        return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-
-    def type(self, *keys):
-        self._tmux("send-keys", *keys)
-
-    def run(self, command):
-        self.type("-l", command)
-        self.type("Enter")
-
-    def text(self):
-        return self._tmux("capture-pane", "-p", "-J", "-S", "-2000")
-
-    def until(self, text):
-        wait_for(lambda: text in self.text(), f"the terminal shows {text!r}")
-
-    def close(self):
-        self._tmux("kill-server")
-
-
-class Machine:
-    def __init__(self, home):
-        self.home, self.port = home, free_port()
-        (home / "pykueue").write_text(f'#!/bin/sh\nexec {sys.executable} -m pykueue "$@"\n')
-        (home / "pykueue").chmod(0o755)
-        (home / "nvidia-smi").write_text(NVIDIA_SMI.replace("programs", str(home / "programs")))
-        (home / "nvidia-smi").chmod(0o755)
-        self.start()
-
-    def start(self):
-        options = ("--runtime", "process", "--no-isolation", "--listen", f"127.0.0.1:{self.port}")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PATH", f"{self.home}:{os.environ['PATH']}")
-            self.server = start_server(self.home / "data", *options)
-
-    @property
-    def settings(self):
-        path = f"{self.home}:{os.environ['PATH']}"
-        kubeconfig = str(self.server.kubeconfig)
-        return {**environment(), "PATH": path, "HOME": str(self.home), "KUBECONFIG": kubeconfig, "PS1": "$ "}
-
-    def pykueue(self, line):
-        """The result of a command without a terminal."""
-        return subprocess.run(
-            ["pykueue", *shlex.split(line)],
-            cwd=self.home,
-            env=self.settings,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +141,23 @@ def test_restore_from_backup(terminal, machine):
     machine.start()
     assert "Job default/kept succeeded" in machine.pykueue("explain job kept").stdout
     assert machine.pykueue("submit -f --name after -- echo again").stdout.splitlines()[1] == "again"
+
+
+def test_notebook(terminal, machine):
+    """As in a notebook, statements of `python -m asyncio` run on a loop that is running already."""
+    terminal.run(f"{sys.executable} -m asyncio")
+    terminal.until(">>> import asyncio")
+    for line in (
+        "import pykueue; cluster = pykueue.connect()",
+        "name = cluster.submit(['echo', 'hello'], name='cell', cpu='100m')",
+        "print('condition', cluster.wait(name)['status']['conditions'][-1]['type'])",
+        "print(cluster.explain(name).summary); cluster.close()",
+        "with pykueue.Cluster(cpu=2) as virtual: print('virtual', virtual.wait(virtual.submit(duration='1h'))['kind'])",
+        "",
+        "await asyncio.sleep(0, 'the loop goes on')",
+    ):
+        terminal.run(line)
+    terminal.until("\n'the loop goes on'")
+    assert "Job default/cell succeeded" in terminal.text()
+    assert "virtual Workload" in terminal.text()
+    assert machine.pykueue("logs cell").stdout == "hello\n"

@@ -1,8 +1,13 @@
 """The library as a program uses it."""
 
+import asyncio
+import signal
+import threading
+
 import pytest
 
 import pykueue
+from pykueue.library import event_loops
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +87,40 @@ async def test_coroutines():
         assert await cluster.is_admitted("train")
         await cluster.wait("train")
         assert (await cluster.explain("train")).state == "finished"
+
+
+async def test_plain_calls_on_a_running_loop():
+    """As in the cells of a notebook, whose kernel runs a loop; that loop goes on afterwards."""
+    with pykueue.Cluster(cpu=1) as cluster:
+        cluster.submit(name="train", duration="2h")
+        cluster.advance("1h")
+        assert cluster.is_admitted("train")
+        cluster.wait("train")
+        assert cluster.explain("train").state == "finished"
+        assert cluster.simulate(generate="jobs=2 rate=60/h run=fixed(5m) resource=cpu sizes=1").job_rows()
+        await asyncio.sleep(0)
+    with pytest.raises(pykueue.ClusterError):
+        pykueue.connect("no-such-file")
+    await asyncio.sleep(0)
+
+
+def test_interrupted_call_on_a_running_loop_is_cancelled():
+    """Ctrl-C reaches the thread that waits, and ends the work on the other one."""
+    ended = []
+
+    async def endless():
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("endless")
+
+    async def cell():
+        event_loops.complete(runner.run, endless())
+
+    notebook, runner = asyncio.new_event_loop(), asyncio.Runner()
+    with pytest.raises(KeyboardInterrupt):
+        notebook.run_until_complete(cell())
+    assert ended == ["endless"]
+    notebook.close()
+    runner.close()

@@ -48,6 +48,8 @@ class ProcessOptions:
     """The account that all pods run as, or NAMESPACE=ACCOUNT."""
     first_uid: int | None = None
     """The first uid for namespaces with a Unix user of their own."""
+    gpu_shares: Mapping[int | None, int] = field(default_factory=dict)
+    """How many pods use a GPU at a time; see `cluster.gpus`."""
     log_bytes: int | None = None
     """How much of a container's log is kept."""
 
@@ -87,6 +89,8 @@ class UpContext:
     dashboard: DashboardOptions = DashboardOptions()
     controllers: "ConfiguredControllers | None" = None
     """Set by the component of the controllers, for components after it."""
+    traces: str = ""
+    """The address of the collector of traces; "": none."""
     recording: "RingOptions | None" = None
     """Where the events of the engine are recorded; None: they are not."""
 
@@ -183,7 +187,7 @@ def _process_options(context: UpContext) -> dict[str, Any]:
     if context.runtime == "podman" and (obstacle := podman.obstacle()):
         raise click.ClickException(f"--runtime podman: {obstacle}")
     if context.runtime != "process":
-        return {}
+        return {"gpu_shares": options.gpu_shares}
     accounts = dict(map(_account, options.run_as))
     first_uid = unix_users.FIRST_UID if options.first_uid is None else options.first_uid
     cgroups = Cgroups.detect() if os.geteuid() == 0 else None
@@ -199,7 +203,7 @@ def _process_options(context: UpContext) -> dict[str, Any]:
         raise click.ClickException(f"--run-as {options.run_as[0]}: another user needs isolation, but {reason}")
     determined.write(directory)
     limits = ContainerLimits() if options.log_bytes is None else ContainerLimits(log_bytes=options.log_bytes)
-    return {"isolation": determined, "limits": limits, "cgroups": cgroups}
+    return {"isolation": determined, "limits": limits, "cgroups": cgroups, "gpu_shares": options.gpu_shares}
 
 
 def _account(option: str) -> "tuple[str, UnixUser]":
@@ -258,6 +262,14 @@ def _accounting(context: UpContext) -> Component:
     return Accounting(context.api, context.data_dir)
 
 
+def _traces(context: UpContext) -> Component | None:
+    if not context.traces:
+        return None
+    from pykueue.app.traces import Traces
+
+    return Traces(context.api.client(), context.traces)
+
+
 class LocalHealth:
     """The probes of the Configuration. They start last, so whoever is answered finds all the rest.
 
@@ -314,6 +326,7 @@ def _profiling(context: UpContext) -> Component | None:
 
 COMPONENTS: list[Callable[[UpContext], Component | None]] = [
     _accounting,
+    _traces,
     _controllers,
     LocalClusterComponent,
     _default_queues,

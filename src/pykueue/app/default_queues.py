@@ -7,14 +7,14 @@ deletes afterwards stays so.
 
 from pykueue.api import objects, quantity
 from pykueue.api.errors import ApiError
+from pykueue.api.gpu_resources import is_gpu
 from pykueue.api.reserved_keys import DEFAULT_QUEUES
 from pykueue.api.resources import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, NODE, RESOURCE_FLAVOR
 from pykueue.api.scheme import Object, Resource
-from pykueue.cluster.kubelet.devices import GPU
 from pykueue.kube.client import Client
 
 NAME = "default"
-_COVERED = ("cpu", "memory", GPU)
+_COVERED = ("cpu", "memory")
 _CONFLICT = 409
 
 
@@ -51,7 +51,7 @@ def _quota(nodes: list[Object]) -> dict[str, str]:
     for node in nodes:
         for resource, amount in objects.nested(node, "status", "allocatable").items():
             totals[resource] = totals.get(resource, quantity.parse("0")) + quantity.parse(amount)
-    return {resource: str(totals[resource]) for resource in _COVERED if resource in totals}
+    return {resource: str(totals[resource]) for resource in totals if resource in _COVERED or is_gpu(resource)}
 
 
 def _cluster_queue(quota: dict[str, str]) -> Object:

@@ -36,6 +36,8 @@ class UpOptions:
     """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
     dashboard: DashboardOptions = field(default_factory=DashboardOptions)
+    traces: str = ""
+    """The address of the collector of OpenTelemetry traces; "": none are sent."""
     recording: RingOptions | None = None
     """Where the events of the engine are recorded; None: they are not."""
 
@@ -63,6 +65,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         stops_jobs=options.stops_jobs,
         has_default_queues=options.has_default_queues,
         process=options.process,
+        traces=options.traces,
         dashboard=options.dashboard,
         recording=options.recording,
     )

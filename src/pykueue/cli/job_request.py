@@ -84,8 +84,7 @@ def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":
     requests = {"cpu": request["cpu"]}
     if request["memory"]:
         requests["memory"] = request["memory"]
-    if request["gpu"]:
-        requests["nvidia.com/gpu"] = str(request["gpu"])
+    requests |= request["gpu"]
     limits = {resource: amount for resource, amount in requests.items() if resource != "cpu"}
     container: Object = {
         "name": "main",

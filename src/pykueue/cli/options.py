@@ -30,6 +30,25 @@ class QuantityOption(click.ParamType[str]):
         return text
 
 
+class GpusOption(click.ParamType[dict[str, str]]):
+    """A number of GPUs, or of parts of GPUs, as resources of a pod."""
+
+    name = "GPUS"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        match = _GPUS.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{value!r} is no number of GPUs; write for example 2, shared, or mig-1g.5gb:2", param, ctx)
+        kind, count = match[1], int(match[2] or match[3] or 1)
+        resource = {None: "gpu", "shared": "gpu.shared"}.get(kind, kind)
+        return {f"nvidia.com/{resource}": str(count)} if count else {}
+
+
+_GPUS = re.compile(r"(?:(shared|mig-[0-9a-z.]{1,40})(?::([1-9]\d{0,3}))?|(\d{1,4}))", re.ASCII)
+
+
 class DurationOption(click.ParamType[int]):
     """A duration such as 90s, 30m or 1h30m, in seconds or another unit. A number is seconds."""
 

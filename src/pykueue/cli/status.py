@@ -66,7 +66,7 @@ async def read(client: "Client", _namespace: str) -> dict[str, Any]:
 
 def _capacity(node: "Object") -> dict[str, str]:
     from pykueue.api import objects, quantity
-    from pykueue.cluster.kubelet.devices import GPU
+    from pykueue.api.gpu_resources import GPU, is_gpu
 
     allocatable = objects.nested(node, "status", "allocatable")
     gib = quantity.parse(allocatable.get("memory", "0")).units() / 2**30
@@ -74,7 +74,7 @@ def _capacity(node: "Object") -> dict[str, str]:
         "cpu": str(allocatable.get("cpu", "0")),
         "memory": f"{gib:.1f}Gi",
         "gpu": str(allocatable.get(GPU, "0")),
-    }
+    } | {name: str(amount) for name, amount in allocatable.items() if name != GPU and is_gpu(name)}
 
 
 def _queue(queue: "Object") -> dict[str, Any]:
@@ -109,5 +109,7 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def node_line(node: dict[str, str], runtime: str) -> str:
-    gpus = "no GPU" if node["gpu"] == "0" else f"{node['gpu']} GPUs"
+    parts = [f"{amount} {name.partition('/')[2]}" for name, amount in node.items() if "/" in name]
+    whole = [f"{node['gpu']} GPUs"] if node["gpu"] != "0" else [] if parts else ["no GPU"]
+    gpus = ", ".join([*whole, *parts])
     return f"node {node['name']}: {node['cpu']} CPUs, {node['memory']} memory, {gpus} (runtime {runtime})"

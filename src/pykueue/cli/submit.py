@@ -80,7 +80,14 @@ _JOB_OPTIONS = (
         default="",
         help="Memory of each pod, requested and its limit, for example 4Gi. Default: neither.",
     ),
-    click.option("--gpu", "--gpus", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod."),
+    click.option(
+        "--gpu",
+        "--gpus",
+        type=options.GpusOption(),
+        default="0",
+        show_default=True,
+        help="GPUs of each pod. `shared` is a share of a GPU, `mig-1g.5gb` a MIG instance; `shared:2` two of them.",
+    ),
     click.option(
         "--time",
         type=options.DurationOption(),

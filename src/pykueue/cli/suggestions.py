@@ -1,6 +1,5 @@
 """Groups of commands that suggest the name that was probably meant, and escape what errors say."""
 
-import difflib
 from typing import Any
 
 import click
@@ -23,6 +22,8 @@ class SuggestingGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            import difflib
+
             names, word = self.list_commands(ctx), str(args[0])
             begun = [name for name in names if name.startswith(word)] if len(word) > 1 else []
             close = begun or difflib.get_close_matches(word, names, n=1)

@@ -42,6 +42,20 @@ class ListenOption(click.ParamType[tuple[str, int]]):
         return host.strip("[]") or "127.0.0.1", int(port)
 
 
+class GpuSharesOption(click.ParamType[dict[int | None, int]]):
+    name = "N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[int | None, int]:
+        from pykueue.cluster import gpus
+
+        if isinstance(value, dict):
+            return value
+        try:
+            return gpus.parse_shares(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 def _host_names(_ctx: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     from pykueue.api.rules import syntax
 
@@ -49,6 +63,14 @@ def _host_names(_ctx: click.Context, _option: click.Parameter, names: tuple[str,
         if not _is_address(name) and syntax.dns_subdomain(name):
             raise click.BadParameter(f"{name!r} is neither the name of a host nor an IP address")
     return names
+
+
+def _collector(_ctx: click.Context, _option: click.Parameter, url: str) -> str:
+    from urllib.parse import urlsplit
+
+    if url and not (urlsplit(url).scheme in ("http", "https") and urlsplit(url).hostname):
+        raise click.BadParameter(f"{url!r} is not an http or https address")
+    return url
 
 
 def _is_address(name: str) -> bool:
@@ -131,6 +153,12 @@ def _is_address(name: str) -> bool:
     help="The first of the uids for isolated namespaces. Default: 2100000000.",
 )
 @click.option(
+    "--gpu-shares",
+    type=GpuSharesOption(),
+    help="Let N jobs use a GPU at a time: 4 for all GPUs, 0:4,1:2 for some of them. Such GPUs are the resource "
+    "nvidia.com/gpu.shared. Default: one job has a GPU for itself.",
+)
+@click.option(
     "--max-log-size",
     type=click.IntRange(min=1),
     default=50,
@@ -162,6 +190,14 @@ def _is_address(name: str) -> bool:
     help="How many MiB the record may take; the oldest events go first.",
 )
 @click.option(
+    "--traces",
+    callback=_collector,
+    default="",
+    metavar="URL",
+    help="Send OpenTelemetry traces of Workloads to a collector (OTLP over HTTP), for example "
+    "http://127.0.0.1:4318. Default: none.",
+)
+@click.option(
     "--detach", "-d", "detached", is_flag=True, help="Return when the API is ready; pykueue runs in the background."
 )
 @options.with_log_options("warning")
@@ -180,11 +216,13 @@ def up(
     isolation: bool,
     run_as: tuple[str, ...],
     first_uid: int | None,
+    gpu_shares: dict[int | None, int] | None,
     max_log_size: int,
     dashboard: bool,
     dashboard_port: int | None,
     record: bool,
     record_size: int,
+    traces: str,
     detached: bool,
     log: process.LogOptions,
 ) -> None:
@@ -215,10 +253,15 @@ def up(
         stops_jobs=stop_jobs,
         has_default_queues=not bare and controllers and runtime in RUN_HERE and nodes is None and config is None,
         process=components.ProcessOptions(
-            is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
+            is_isolated=isolation,
+            run_as=run_as,
+            first_uid=first_uid,
+            gpu_shares=gpu_shares or {},
+            log_bytes=max_log_size << 20,
         ),
         dashboard=components.DashboardOptions(is_served=dashboard, port=dashboard_port),
         recording=_recording(directory, record_size) if record else None,
+        traces=traces,
     )
     _serve(options, kubeconfig)
     _announce_running_jobs(directory)

@@ -7,6 +7,7 @@ simulated  also nodes, a scheduler, and a kubelet that simulates containers
 process    the same, with containers as processes of this machine
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -77,6 +78,8 @@ class ClusterOptions:
     isolation: Isolation | None = None
     """How processes are isolated; None: not at all, and security contexts are ignored."""
     cgroups: Cgroups | None = None
+    gpu_shares: Mapping[int | None, int] = field(default_factory=dict)
+    """How many pods use a GPU of this machine at a time; see `cluster.gpus`."""
     limits: ContainerLimits = field(default_factory=ContainerLimits)
 
 
@@ -188,21 +191,29 @@ class LocalCluster:
                     await self._client.delete(resource, objects.name(obj))
 
     async def _create_nodes(self) -> None:
-        """Create the nodes of the options or of the runtime; existing nodes stay."""
+        """Create the nodes of the options or of the runtime.
+
+        Existing nodes stay; this machine gets the GPUs that it has now.
+        """
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
         if self._options.nodes:
             for resource in (resources.NODE_POOL, resources.RESOURCE_SLICE):
                 await self._create_missing(resource)
             manifests = [nodes.complete(manifest, now) for manifest in self._manifests("Node")]
         elif self._options.runtime in ("process", "podman"):
-            manifests = [nodes.this_machine(now)]
+            manifests = [nodes.this_machine(now, self._options.gpu_shares)]
         else:
             manifests = nodes.simulated_fleet(now)
         for manifest in manifests:
             name, status = objects.name(manifest), {"status": manifest["status"]}
-            if self._cache.get(resources.NODE, name) is None:
+            present = self._cache.get(resources.NODE, name)
+            if present is None:
                 await self._client.create(resources.NODE, nodes.created_by(manifest, self._options.runtime))
                 node = await self._client.patch(resources.NODE, name, "", status, subresource="status")
+                self._cache.observe(resources.NODE, node)
+            elif not self._options.nodes and (patches := nodes.changed_gpus(present, manifest)) is not None:
+                await self._client.patch(resources.NODE, name, "", patches[0])
+                node = await self._client.patch(resources.NODE, name, "", patches[1], subresource="status")
                 self._cache.observe(resources.NODE, node)
 
     def _manifests(self, kind: str) -> list[Object]:

@@ -4,19 +4,21 @@ import contextlib
 import os
 import platform
 import re
-import shutil
 import socket
-import subprocess
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from pykueue.api import labels, objects, times
+from pykueue.api.gpu_resources import GPU, is_gpu
 from pykueue.api.scheme import Object
-from pykueue.cluster.kubelet.devices import GPU
+from pykueue.cluster import gpus
+from pykueue.cluster.kubelet.devices import DEVICES
 from pykueue.cluster.scheduler.fleet import DEFAULT_PODS
 
-_GPU_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
 _GIB = 1024**3
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SIMULATED_FLEET = 3
@@ -41,14 +43,28 @@ def belongs_to_another_runtime(node: Object, runtime: str) -> bool:
     return bool(owner) and owner != runtime
 
 
-def this_machine(now: datetime) -> Object:
+def this_machine(now: datetime, shares: gpus.Shares) -> Object:
     name = re.sub(r"[^a-z0-9.-]+", "-", socket.gethostname().lower()).strip("-.") or "localhost"
     labels: dict[str, str] = {}
     resources = {"cpu": str(_processors()), "memory": f"{_memory_kib()}Ki"}
-    if gpus := find_gpus():
-        resources[GPU] = str(len(gpus))
-        labels |= {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": gpus[0].replace(" ", "-")}
-    return node(name, resources, now, labels)
+    annotations = {}
+    if products := gpus.names():
+        devices = gpus.devices(len(products), shares)
+        resources |= {resource: str(count) for resource, count in Counter(item.resource for item in devices).items()}
+        labels |= {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": products[0].replace(" ", "-")}
+        annotations[DEVICES] = msgspec.json.encode(devices).decode()
+    machine = node(name, resources, now, labels)
+    return machine | {"metadata": machine["metadata"] | {"annotations": annotations}}
+
+
+def changed_gpus(old: Object, new: Object) -> tuple[Object, Object] | None:
+    """Patches of a Node and its status that give it the GPUs of another; None if it has them."""
+    before, after = (objects.nested(node, "status", "allocatable") for node in (old, new))
+    amounts = {name: after.get(name) for name in {*before, *after} if is_gpu(name)}
+    listed = objects.annotations(new).get(DEVICES)
+    if listed == objects.annotations(old).get(DEVICES) and all(before.get(name) == amounts[name] for name in amounts):
+        return None
+    return {"metadata": {"annotations": {DEVICES: listed}}}, {"status": {"capacity": amounts, "allocatable": amounts}}
 
 
 def simulated_fleet(now: datetime) -> list[Object]:
@@ -126,17 +142,3 @@ def _memory_kib() -> int:
         if match:
             return int(match.group(1))
     return 4 * _GIB // 1024
-
-
-def find_gpus() -> list[str]:
-    """Names of the NVIDIA GPUs of this machine, ordered by index."""
-    path = shutil.which(_GPU_QUERY[0])
-    if path is None:
-        return []
-    try:
-        completed = subprocess.run(  # noqa: S603 - a fixed command
-            [path, *_GPU_QUERY[1:]], capture_output=True, text=True, timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.partition(",")[0].strip() for line in completed.stdout.splitlines() if line.strip()]

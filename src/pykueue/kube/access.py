@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import ssl
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -181,6 +180,8 @@ def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLCo
 
 def _load_identity(context: ssl.SSLContext, path: Path, user: dict[str, Any]) -> None:
     """Load the client certificate, from private files, because OpenSSL reads only files."""
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="pykueue-") as directory:
         paths = []
         for name in ("client-certificate", "client-key"):

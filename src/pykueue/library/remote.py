@@ -11,6 +11,7 @@ from pykueue.kube import access
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
 from pykueue.kube.http_client import HttpClient
+from pykueue.library import event_loops
 from pykueue.library.operations import Answer, ClusterError, Operations
 
 
@@ -21,12 +22,12 @@ class ConnectedCluster(Operations):
         self._runner = asyncio.Runner()
         self._wall_clock = WallClock()
         try:
-            credentials = self._runner.run(access.find(kubeconfig, context))
+            credentials = event_loops.complete(self._runner.run, access.find(kubeconfig, context))
         except access.AccessError as error:
-            self._runner.close()
+            event_loops.call(self._runner.close)
             raise ClusterError(str(error)) from None
         self.namespace = namespace or credentials.namespace
-        self._client = self._runner.run(_client(credentials))
+        self._client = event_loops.complete(self._runner.run, _client(credentials))
 
     def __enter__(self) -> Self:
         return self
@@ -37,23 +38,19 @@ class ConnectedCluster(Operations):
         self.close()
 
     def close(self) -> None:
-        self._runner.run(self._client.close())
-        self._runner.close()
+        event_loops.complete(self._runner.run, self._client.close())
+        event_loops.call(self._runner.close)
 
     @property
     def _clock(self) -> Clock:
         return self._wall_clock
 
     def _run(self, action: Callable[[Client], Awaitable[Answer]]) -> Answer:
-        return self._runner.run(_awaited(action(self._client)))
+        return event_loops.complete(self._runner.run, action(self._client))
 
 
 async def _client(credentials: access.Access) -> HttpClient:
     return HttpClient(credentials)
-
-
-async def _awaited(work: Awaitable[Answer]) -> Answer:
-    return await work
 
 
 def connect(kubeconfig: str | Path | None = None, *, context: str = "", namespace: str = "") -> ConnectedCluster:

@@ -25,6 +25,7 @@ from pykueue.controllers import settings
 from pykueue.controllers.system import Controllers
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.library import event_loops
 from pykueue.library.operations import Answer, ClusterError, Duration, Operations, _seconds
 from pykueue.simulate.event_loop import SimulationLoop, VirtualClock
 
@@ -75,13 +76,13 @@ class Cluster(Operations):
         self.close()
 
     def start(self) -> None:
-        self._loop.run_until_complete(self._start())
+        event_loops.complete(self._loop.run_until_complete, self._start())
 
     def close(self) -> None:
         """End everything; the cluster cannot be started again."""
         if not self._loop.is_closed():
-            self._loop.run_until_complete(self._stop())
-            self._loop.close()
+            event_loops.complete(self._loop.run_until_complete, self._stop())
+            event_loops.call(self._loop.close)
             if self._directory is not None:
                 self._directory.cleanup()
 
@@ -99,8 +100,7 @@ class Cluster(Operations):
         client = self._client
         if client is None or self._loop.is_closed():
             raise ClusterError("the cluster does not run; use it inside `with pykueue.Cluster() as cluster:`")
-        answer: Answer = self._loop.run_until_complete(_awaited(action(client)))
-        return answer
+        return event_loops.complete(self._loop.run_until_complete, action(client))
 
     async def _configuration(self, _client: Client) -> Mapping[str, Any]:
         return self._document
@@ -130,10 +130,6 @@ class Cluster(Operations):
     async def _stop(self) -> None:
         for part in reversed(self._parts):
             await part.stop()
-
-
-async def _awaited(work: Awaitable[Answer]) -> Answer:
-    return await work
 
 
 def _node(cpu: float, memory: str, gpus: int) -> Object:

@@ -140,8 +140,8 @@ def test_the_kubelet_accepts_the_pod_and_shows_it_its_devices(two_nodes):
 def test_claimed_gpus_are_none_of_the_node():
     claimed = {"requestMappings": [{"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "r"}]}
     gpu_pod = pod("p", {"nvidia.com/gpu": "2"})
-    assert devices.requested(gpu_pod) == 2
-    assert devices.requested({**gpu_pod, "status": {"extendedResourceClaimStatus": claimed}}) == 0
+    assert devices.requested(gpu_pod) == {"nvidia.com/gpu": 2}
+    assert devices.requested({**gpu_pod, "status": {"extendedResourceClaimStatus": claimed}}) == {}
 
 
 # The resource claim controller

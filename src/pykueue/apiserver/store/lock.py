@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pykueue.apiserver.store.log import StoreInUseError
-
 LOCK = "lock"
 
 
@@ -44,6 +42,8 @@ class DirectoryLock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            from pykueue.apiserver.store.log import StoreInUseError
+
             self._file.seek(0)
             holder = self._file.read().strip()
             self._file.close()

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pykueue.api import objects
+from pykueue.api.gpu_resources import GPU
 from pykueue.api.scheme import Object
-from pykueue.cluster.kubelet.devices import GPU
 
 ANNOTATION = "pykueue.dev/instance-types"
 """JSON: [{"name": "big", "cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "8", "labels": {…}}]"""

@@ -12,7 +12,7 @@ import time
 
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
-from pykueue.cluster.kubelet.devices import GPU, Devices, requested
+from pykueue.cluster.kubelet.devices import Devices, requested
 from pykueue.cluster.kubelet.environment import MissingSourceError
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,9 @@ class GpuPrograms:
         programs = await self.read() if self._is_real and requested(pod) else {}
         indexes = devices.allocate(pod, programs)
         if indexes is None:
-            used = [f"; GPU {index} is used by {programs[index]}" for index in devices.free() if index in programs]
-            reason = f"not enough {GPU} devices are free on node {pods.node_name(pod)}"
+            gpus = dict.fromkeys(device.gpu for device in devices.at(devices.free()))
+            used = [f"; GPU {gpu} is used by {programs[gpu]}" for gpu in gpus if gpu in programs]
+            reason = f"not enough {' and '.join(requested(pod))} devices are free on node {pods.node_name(pod)}"
             raise MissingSourceError(reason + "".join(used))
         return indexes
 

@@ -13,7 +13,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import component_deployments, paths, pods
 from pykueue.cluster.kubelet import admission, claimed_devices, environment, pod_writes, probes, status, volumes
-from pykueue.cluster.kubelet.devices import DeviceManager
+from pykueue.cluster.kubelet.devices import DeviceManager, GpuDevice
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
 from pykueue.cluster.kubelet.foreign_gpus import GpuPrograms
 from pykueue.cluster.kubelet.pod_security import PodSecurity
@@ -249,7 +249,8 @@ class PodWorker:
         run = self._run.containers.get(container)
         if run is None or run.phase != "running":
             return None
-        return self._request(container, self._kubelet.devices.of(self._pod).allocated(self._uid))
+        devices = self._kubelet.devices.of(self._pod)
+        return self._request(container, devices.at(devices.allocated(self._uid)))
 
     @property
     def is_component(self) -> bool:
@@ -329,7 +330,7 @@ class PodWorker:
             return adopted
         return await kubelet.runtime.start(self._request(name, await self._allocate_devices()))
 
-    def _request(self, name: str, gpus: tuple[int, ...] = ()) -> ContainerRequest:
+    def _request(self, name: str, gpus: tuple[GpuDevice, ...] = ()) -> ContainerRequest:
         """The request to start a container; MissingSourceError without a ConfigMap."""
         find, security = self._find, self._kubelet.security
         directories = self._kubelet.prepare_volumes(self._pod, find)
@@ -343,7 +344,8 @@ class PodWorker:
             command=tuple(environment.command(container, variables)),
             environment=variables,
             mounts=volumes.mounts(pod, container, variables, directories),
-            gpu_indexes=gpus,
+            gpu_indexes=tuple(dict.fromkeys(device.gpu for device in gpus)),
+            gpu_uuids=tuple(device.uuid for device in gpus if device.uuid),
             security=ContainerSecurity() if security is None else security.security_of(pod, container),
             ignores_memory_limit=self._ignores_memory_limit(),
         )
@@ -358,14 +360,15 @@ class PodWorker:
         address = {"podIP": ADDRESS, "hostIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "hostIPs": [{"ip": ADDRESS}]}
         return self._pod | {"status": objects.status(self._pod) | address}
 
-    async def _allocate_devices(self) -> tuple[int, ...]:
+    async def _allocate_devices(self) -> tuple[GpuDevice, ...]:
         """Allocate the pod's GPUs, and annotate the pod before its first process starts."""
-        indexes = await self._kubelet.gpu_programs.allocate(self._pod, self._kubelet.devices.of(self._pod))
+        devices = self._kubelet.devices.of(self._pod)
+        indexes = await self._kubelet.gpu_programs.allocate(self._pod, devices)
         annotation = ",".join(map(str, indexes))
         if annotation != objects.annotations(self._pod).get(reserved_keys.GPU_INDEXES, ""):
             patch = {"metadata": {"annotations": {reserved_keys.GPU_INDEXES: annotation or None}}}
             await self._kubelet.executor.run(pod_writes.patch(self._pod, patch))
-        return indexes
+        return devices.at(indexes)
 
     def _adoption_request(self, name: str) -> ContainerRequest:
         run = self._run.containers[name]

@@ -36,7 +36,9 @@ def run(request: ContainerRequest, environment_file: Path, *, has_limits: bool) 
     words += ["--interactive"] if container.get("stdin") or container.get("tty") else []
     words += ["--tty"] if container.get("tty") else []
     words += ["--workdir", container["workingDir"]] if container.get("workingDir") else []
-    words += [word for index in request.gpu_indexes for word in ("--device", f"nvidia.com/gpu={index}")]
+    words += [
+        word for name in request.gpu_uuids or request.gpu_indexes for word in ("--device", f"nvidia.com/gpu={name}")
+    ]
     words += [*_limits(container, has_limits=has_limits), *_security(pod, container), *_mounts(request)]
     arguments = list(request.command)
     if container.get("command"):

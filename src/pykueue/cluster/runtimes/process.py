@@ -60,6 +60,9 @@ LOST = Exit(
     reason="ContainerStatusUnknown",
     message="The container could not be located when the pod was terminated",
 )
+LOST_BY_RESTART = Exit(
+    code=137, reason="ContainerStatusUnknown", message="The machine was restarted while the container ran"
+)
 OUT_OF_MEMORY = Exit(code=137, reason="OOMKilled")
 
 
@@ -344,8 +347,10 @@ def _console(request: ContainerRequest) -> str:
     return "plain" if request.container.get("stdin") else ""
 
 
-def _visible_gpus(request: ContainerRequest) -> Sequence[int]:
-    """The indexes of the GPUs as CUDA counts them: if the others are hidden, from 0."""
+def _visible_gpus(request: ContainerRequest) -> Sequence[int | str]:
+    """MIG instances, else the indexes of GPUs as CUDA counts them: from 0 if others are hidden."""
+    if request.gpu_uuids:
+        return request.gpu_uuids
     if request.security.user is not None and device_files.has_gpu_files():
         return range(len(request.gpu_indexes))
     return request.gpu_indexes
@@ -398,7 +403,9 @@ class ProcessContainer:
         text = _exit_text(self._directory)
         if text.isdigit() and int(text) <= _LARGEST_EXIT_CODE:
             return Exit(code=int(text))
-        return LOST if status is None else Exit(code=status)
+        if status is not None:
+            return Exit(code=status)
+        return LOST if self._process.is_this_boot else LOST_BY_RESTART
 
     async def ended(self) -> None:
         await self._process.ended()

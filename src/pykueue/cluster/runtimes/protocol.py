@@ -27,6 +27,8 @@ class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Mounts = msgspec.field(default_factory=Mounts)
     gpu_indexes: tuple[int, ...] = ()
+    gpu_uuids: tuple[str, ...] = ()
+    """Of MIG instances; CUDA shows these, and no GPUs besides."""
     ignores_memory_limit: bool = False
     security: ContainerSecurity = ContainerSecurity()
 
