@@ -188,10 +188,11 @@ async def frames(page: Any, cluster: page_clusters.BusyCluster) -> AsyncIterator
 
     await show(page, "workloads?state=active")
     yield await frame(), 900
-    for submit in cluster.arrivals():
+    for number, submit in enumerate(cluster.arrivals()):
         await submit()
         await asyncio.sleep(1.2)
-        yield await frame(), 700
+        if number % 2:
+            yield await frame(), 1000
     await asyncio.sleep(3)
     yield await frame(), 2000
     await show(page, "cluster")
@@ -214,12 +215,12 @@ async def readme(directory: Path) -> None:
             await page.until(LIVE)
             await asyncio.sleep(60)  # a few samples for the plots
             pictures = [picture async for picture in frames(page, cluster)]
-            await page.resize(1360, 660)
+            await page.resize(1360, 690)
             for view, name in (("cluster", "page-cluster"), ("workloads?state=active", "page-workloads")):
                 await show(page, view)
                 await page.screenshot(directory / f"{name}.png")
                 small(Image.open(directory / f"{name}.png")).save(directory / f"{name}.png", optimize=True)
-    images = [small(Image.open(io.BytesIO(data)).resize((885, 525))) for data, _ in pictures]
+    images = [small(Image.open(io.BytesIO(data)).resize((826, 490))) for data, _ in pictures]
     times = [time for _, time in pictures]
     images[0].save(
         directory / "page.gif", save_all=True, append_images=images[1:], duration=times, loop=0, optimize=True
@@ -228,7 +229,9 @@ async def readme(directory: Path) -> None:
 
 def small(image: Any) -> Any:
     """With a palette of its own: a third of the bytes, and no difference that one sees."""
-    return image.convert("RGB").quantize(64)
+    from PIL import Image
+
+    return image.convert("RGB").quantize(128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
 
 
 def main() -> None:

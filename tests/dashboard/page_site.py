@@ -80,10 +80,11 @@ class Site:
     def link(self):
         return self.pykueue("dashboard", "--kubeconfig", str(self.kubeconfig)).strip()
 
-    def add_user(self, name, namespace):
+    def add_user(self, name, namespace, *, role=""):
         """The token of a new user with rights in one namespace."""
         file = self._directory / f"{name}.kubeconfig"
-        self.pykueue("user", "add", name, "-n", namespace, "--kubeconfig", str(file), "--data-dir", str(self._data))
+        words = ["user", "add", name, "-n", namespace, "--kubeconfig", str(file), "--data-dir", str(self._data)]
+        self.pykueue(*words, *(["--role", role] if role else []))
         return json.loads(file.read_text())["users"][0]["user"]["token"]
 
     async def _create_queues(self):

@@ -99,7 +99,7 @@ function Summary({ sums }) {
 function Utilisation() {
   const ring = history.short;
   if (!ring || ring.times.length < 3) return null;
-  const names = Object.keys(ring.series).filter((name) => name.startsWith("reserved/"));
+  const names = Object.keys(ring.series).filter((name) => name.startsWith("reserved/")).sort();
   const series = names.slice(0, 6).map((name) => {
     const quota = ring.series[name.replace("reserved/", "quota/")] || [];
     const [, flavor, ...resource] = name.split("/");

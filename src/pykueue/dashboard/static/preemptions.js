@@ -18,7 +18,7 @@ export function Preemptions() {
   return html`<div class="tiles"><${Tile} label="Last hour" value=${count(lastHour.length)} note="preemptions" />
       <${Tile} label="Lost work" value=${duration(lost) || "0s"} note="run time, last hour" />
       ${[...reasons].slice(0, 3).map(([reason, number]) => html`<${Tile} label=${reason} value=${count(number)} note="of those below" />`)}</div>
-    <${Card} title="Preemptions" aside=${html`<span class="muted">the latest ${count(rows.length)}</span>`}><div class="scroll-x"><table id="preemptions"><thead><tr><th>When</th><th>Preempted</th><th>By</th><th class="wide">Why</th><th class="number">Lost work</th><th class="wide">Requests</th></tr></thead>
+    <${Card} title="Preemptions" aside=${html`<span class="muted">the latest ${count(rows.length)}</span>`}><div class="scroll-x"><table id="preemptions" aria-label="Preemptions"><thead><tr><th>When</th><th>Preempted</th><th>By</th><th class="wide">Why</th><th class="number">Lost work</th><th class="wide">Requests</th></tr></thead>
       <tbody>${rows.slice(0, 200).map((row) => {
         const by = byUid.get(row.by), victim = tables.workloads.get(`${row.namespace}/${row.name}`);
         const requests = victim && !Object.keys(row.requests).length ? victim[F.requests] : row.requests;

@@ -33,17 +33,17 @@ export function Queues() {
   const locals = [...tables.localqueues.values()].sort((first, second) => second.pending - first.pending || (first.name < second.name ? -1 : 1));
   return html`
     ${queues.length > 0 && html`<${Card} title="Cluster queues" aside=${html`<span class="muted">admissions, ends and waits of the last hour</span>`}>
-      <div class="scroll-x"><table><thead><tr><th>Name</th><th class="wide">Cohort</th><th class="number">Pending</th><th class="wide">Depth</th><th class="number">Admitted</th>
-        <th class="number">Admissions</th><th class="number wide">Finished</th><th class="number">Mean wait</th><th class="wide">State</th></tr></thead>
+      <div class="scroll-x"><table aria-label="Cluster queues"><thead><tr><th>Name</th><th class="wide">Cohort</th><th class="number">Pending</th><th class="wide">Depth</th><th class="number">Admitted</th>
+        <th class="number wide">Admissions</th><th class="number wide">Finished</th><th class="number">Mean wait</th><th class="wide">State</th></tr></thead>
       <tbody>${queues.slice(0, 300).map((queue) => html`<tr key=${queue.name}>
         <td><a class="strong" href=${link("queues", queue.name)}>${queue.name}</a></td><td class="wide">${queue.cohort || html`<span class="muted">none</span>`}</td>
         <td class="number">${count(queue.pending)}</td><td class="wide"><${Spark} values=${recent("pending", queue.name).filter((value) => value !== null)} /></td>
         <td class="number">${count(queue.admitted)}</td>
-        <td class="number">${lastHour("rate", queue.name)}</td><td class="number wide">${lastHour("finished", queue.name)}</td><td class="number">${wait(queue.name)}</td>
+        <td class="number wide">${lastHour("rate", queue.name)}</td><td class="number wide">${lastHour("finished", queue.name)}</td><td class="number">${wait(queue.name)}</td>
         <td class="wide">${queue.stop ? html`<span class="tag warn">${queue.stop}</span>` : queue.active ? html`<span class="tag">active</span>` : html`<span class="tag warn" title=${queue.reason}>not active</span>`}</td>
       </tr>`)}</tbody></table></div>
       ${queues.length > 300 && html`<p class="muted">The 300 queues with the most pending workloads of ${count(queues.length)}.</p>`}<//>`}
-    <${Card} title="Local queues">${locals.length ? html`<div class="scroll-x"><table><thead><tr><th>Name</th><th>Namespace</th><th class="wide">Cluster queue</th>
+    <${Card} title="Local queues">${locals.length ? html`<div class="scroll-x"><table aria-label="Local queues"><thead><tr><th>Name</th><th>Namespace</th><th class="wide">Cluster queue</th>
       <th class="number">Pending</th><th class="number">Admitted</th><th class="wide">State</th></tr></thead>
       <tbody>${locals.slice(0, 300).map((queue) => html`<tr key=${`${queue.namespace}/${queue.name}`}>
         <td><a class="strong" href=${`#/workloads?namespace=${queue.namespace}&queue=${queue.name}`}>${queue.name}</a></td><td>${queue.namespace}</td>
@@ -80,7 +80,7 @@ export function Queue({ name }) {
       <${Card}><${Plot} label="Mean wait of admitted workloads" times=${ring.times} series=${[{ ...series("wait", "wait")[0], isSparse: true }]} unit="time" /><//>
     </div>` : html`<${Card}><${Empty} title="No samples yet">The first ones arrive within half a minute.<//><//>`}
     <${NextInLine} name=${name} pending=${queue.pending} admitted=${queue.admitted} />
-    <${Card} title="Local queues">${locals.length ? html`<table><tbody>${locals.map((local) => html`<tr key=${`${local.namespace}/${local.name}`}><td><a class="strong" href=${`#/workloads?namespace=${local.namespace}&queue=${local.name}`}>${local.namespace}/${local.name}</a></td>
+    <${Card} title="Local queues">${locals.length ? html`<table aria-label="Local queues"><tbody>${locals.map((local) => html`<tr key=${`${local.namespace}/${local.name}`}><td><a class="strong" href=${`#/workloads?namespace=${local.namespace}&queue=${local.name}`}>${local.namespace}/${local.name}</a></td>
       <td class="number">${count(local.pending)} pending</td><td class="number">${count(local.admitted)} admitted</td></tr>`)}</tbody></table>`
     : html`<${Empty} title="No local queue leads here">Workloads reach a cluster queue through a LocalQueue.<//>`}<//>`;
 }
@@ -97,7 +97,7 @@ function NextInLine({ name, pending, admitted }) {
     return () => { isCurrent = false; clearInterval(timer); };
   }, [name, pending, admitted]);
   if (!items || !items.length) return null;
-  return html`<${Card} title="Next in line"><div class="scroll-x"><table><thead><tr><th>Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th><th>Estimated start</th></tr></thead>
+  return html`<${Card} title="Next in line"><div class="scroll-x"><table aria-label="Next in line"><thead><tr><th>Place</th><th>Workload</th><th>Namespace</th><th class="number">Priority</th><th>Estimated start</th></tr></thead>
     <tbody>${items.map((item, index) => html`<tr key=${item.metadata.namespace + item.metadata.name}><td>${index + 1}</td>
       <td><a class="strong" href=${link("workload", item.metadata.namespace, item.metadata.name)}>${item.metadata.name}</a></td><td>${item.metadata.namespace}</td><td class="number">${item.priority ?? 0}</td>
       <td title=${item.estimatedStart ? item.estimatedStart.unknown || "" : ""}>${startText(item.estimatedStart)}</td></tr>`)}</tbody></table></div><//>`;

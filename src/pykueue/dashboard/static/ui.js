@@ -131,7 +131,7 @@ export function Plot({ times, series, height = 150, label, unit = "number" }) {
       width: element.current.clientWidth || 300, height, legend: { show: false }, cursor: { y: false },
       padding: [8, 28, 0, 0],
       axes: [{ ...axis, size: 26, space: 70, values: (_plot, ticks) => ticks.map((tick) => hour(tick, times)) }, { ...axis, incrs: STEPS[unit], values: (_plot, ticks) => ticks.map(format) }],
-      scales: { y: { range: (_plot, low, high) => [0, Math.max(high * 1.1, 1) || 1] } },
+      scales: { y: { range: (_plot, low, high) => [0, Math.max(high * 1.1, unit === "percent" ? 105 : 1) || 1] } },
       series: [{}, ...series.map((entry, index) => ({
         label: entry.label, stroke: color(SERIES_COLORS[index % 6]), width: 1.75, points: { show: entry.isSparse, size: 4 }, spanGaps: Boolean(entry.isSparse),
         fill: series.length === 1 ? `${color(SERIES_COLORS[0])}22` : undefined, dash: index % 2 ? [6, 3] : undefined,

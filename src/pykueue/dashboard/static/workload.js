@@ -125,7 +125,7 @@ function Pods({ namespace, pods }) {
   const [chosen, setChosen] = useState("");
   const pod = pods.find((entry) => entry.metadata.name === chosen) || pods.find((entry) => entry.status.phase === "Running") || pods[0];
   return html`<${Card} title="Pods" aside=${html`<span class="muted">${count(pods.length)}</span>`}>
-      ${pods.length ? html`<div class="scroll-x"><table><tbody>${pods.slice(0, 100).map((entry) => html`<tr key=${entry.metadata.uid} class=${entry === pod ? "chosen" : ""}>
+      ${pods.length ? html`<div class="scroll-x"><table aria-label="Pods"><tbody>${pods.slice(0, 100).map((entry) => html`<tr key=${entry.metadata.uid} class=${entry === pod ? "chosen" : ""}>
         <td><button class="text strong" onClick=${() => setChosen(entry.metadata.name)}>${entry.metadata.name}</button></td><td>${podState(entry)}</td>
         <td class="muted">${entry.spec.nodeName || "no node"}</td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No pods">They are created when the workload is admitted.<//>`}<//>
     ${pod && html`<${Use} namespace=${namespace} pod=${pod} /><${Log} key=${pod.metadata.uid} namespace=${namespace} pod=${pod} />`}`;

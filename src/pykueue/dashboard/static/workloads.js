@@ -78,7 +78,8 @@ export function Workloads({ query }) {
   const [chosen, setChosen] = useState(() => ({ ...filters, ...asked(query) }));
   const [cursor, setCursor] = useState(-1);
   const search = useRef(null);
-  const set = (change) => setChosen((before) => Object.assign(filters, { ...before, ...change }));
+  // A new object each time: the list is filtered again only for another one.
+  const set = (change) => setChosen((before) => ({ ...Object.assign(filters, before, change) }));
   useEffect(() => { set(asked(query)); }, [JSON.stringify(query)]);
   const rows = useMemo(() => select(tables.workloads.values(), chosen), [version, chosen]);
   const options = useMemo(() => ({
