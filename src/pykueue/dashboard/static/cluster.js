@@ -87,7 +87,7 @@ function Summary({ sums }) {
   const sum = (name) => queues.reduce((total, queue) => total + queue[name], 0);
   const [running, pending] = connection.listed.has("workloads") ? [states.running, states.pending] : [sum("admitted"), sum("pending")];
   return html`<div class="tiles">
-      <${Tile} label="Running" value=${count(running)} note=${`${count(queues.length)} cluster queues`} />
+      <${Tile} label="Running" value=${count(running)} note=${`${count(queues.length)} cluster ${queues.length === 1 ? "queue" : "queues"}`} />
       <${Tile} label="Pending" value=${count(pending)} note=${states.oldest ? `oldest waits ${duration(now() - states.oldest)}` : "nobody waits"} />
       ${[...byResource].sort(([first], [second]) => second.includes("/") - first.includes("/")).slice(0, 6).map(([name, total]) => html`<${Tile} label=${shortName(name)}
         value=${total.nominal ? `${Math.round((total.reserved / total.nominal) * 100)} %` : "–"}
