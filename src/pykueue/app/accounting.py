@@ -152,7 +152,10 @@ class Accounting:
         self._changes = 0
         """How many changes of Workloads were seen."""
         self._answered: weakref.WeakValueDictionary[tuple[object, ...], _Lines] = weakref.WeakValueDictionary()
-        """Lines of answers that are being sent, by what they depend on: clients may read slowly."""
+        """Lines of answers that are being sent, by what they depend on.
+
+        Clients may read slowly.
+        """
         self._supervisor = Supervisor()
         self._workloads = Informer(api.client(), resources.WORKLOAD)
         self._workloads.add_handler(self._changed)
