@@ -9,7 +9,11 @@ from pykueue.simulate.what_if import Variant
 
 
 def run_all(plan: SimulationPlan, variants: Sequence[Variant], address: str) -> Iterator[VariantResult]:
-    """The results in the order of the variants; `address` is local, auto or ray://HOST:PORT."""
+    """The results in the order of the variants.
+
+    `address` is local, auto, HOST:PORT of a cluster that this machine is part of, or
+    ray://HOST:PORT.
+    """
     try:
         import ray
     except ModuleNotFoundError:
@@ -17,8 +21,7 @@ def run_all(plan: SimulationPlan, variants: Sequence[Variant], address: str) -> 
     try:
         ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        remedy = "Write --ray local, --ray auto, or --ray ray://HOST:10001."
-        raise SourceError(f"no Ray cluster at {address}: {error}", file="--ray", remedy=remedy) from None
+        raise SourceError(f"no Ray cluster at {address}: {error}", file="--ray", remedy=_remedy(address)) from None
     try:
         shared = ray.put(plan)
         run_one = ray.remote(_run_one)
@@ -27,6 +30,15 @@ def run_all(plan: SimulationPlan, variants: Sequence[Variant], address: str) -> 
             yield ray.get(reference)
     finally:
         ray.shutdown()
+
+
+def _remedy(address: str) -> str:
+    if not address.startswith("ray://"):
+        return "Write --ray local, --ray auto, or --ray ray://HOST:10001."
+    return (
+        "Both sides need the same versions of Ray and Python, and the same RAY_AUTH_MODE and token: a client without "
+        "them times out. On a machine of the cluster, --ray auto needs no client server."
+    )
 
 
 def _run_one(plan: SimulationPlan, variant: Variant) -> VariantResult:

@@ -22,14 +22,14 @@ _DECIDED = (EntryStatus.ADMITTED, EntryStatus.EVICTED, EntryStatus.DROPPED)
 
 def run(state: EngineState) -> list[decisions.Decision]:
     try:
-        next(in_steps(state, lambda: False))
+        next(in_steps(state, None))
     except StopIteration as stop:
         result: list[decisions.Decision] = stop.value
         return result
     raise AssertionError("the cycle paused")
 
 
-def in_steps(state: EngineState, should_pause: Callable[[], bool]) -> CycleSteps:
+def in_steps(state: EngineState, should_pause: Callable[[], bool] | None) -> CycleSteps:
     """A cycle that asks after every entry whether to pause, so that its driver can do other work.
 
     Whenever it pauses, `EngineView` shows a consistent state: heads leave their queues only when
@@ -43,7 +43,7 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool]) -> CycleSteps
     state.shared_candidates.open()
     for entry in heads:
         nominate.nominate(state, entry)
-        if should_pause():
+        if should_pause is not None and should_pause():
             yield
     state.shared_candidates.close()
     nominated = [entry for entry in heads if entry.assignment is not None]
@@ -51,11 +51,11 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool]) -> CycleSteps
     result: list[decisions.Decision] = []
     for entry in sorted(nominated, key=lambda entry: entry.position):
         result += assume(state, entry)
-        if should_pause():
+        if should_pause is not None and should_pause():
             yield
     for entry in heads:
         result += requeue(state, entry)
-        if should_pause():
+        if should_pause is not None and should_pause():
             yield
     mark_idle(state, heads)
     return result
@@ -100,7 +100,7 @@ def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: Pen
 
 
 def admit_or_preempt(
-    state: EngineState, nominated: list[CycleEntry], should_pause: Callable[[], bool]
+    state: EngineState, nominated: list[CycleEntry], should_pause: Callable[[], bool] | None
 ) -> Iterator[None]:
     """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards."""
     processing = process.Processing(state)
@@ -109,7 +109,7 @@ def admit_or_preempt(
         for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
             processing.process(entry, is_last=position == last)
-            if should_pause():
+            if should_pause is not None and should_pause():
                 current = trial.suspend()
                 try:
                     yield

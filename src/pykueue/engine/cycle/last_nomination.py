@@ -38,6 +38,7 @@ class LastNomination:
         "_priority",
         "_queue_version",
         "_settings_version",
+        "_shorts",
         "_tried",
         "_unused",
     )
@@ -63,6 +64,7 @@ class LastNomination:
         self._priority = workload.priority
         self._queue_version = queue.reservations.version
         self._freeable = _freeable(queue, workload.priority, _searched(checks))
+        self._shorts = [(check.total, check.short) for check in checks if check.short is not None]
         self._unused = tuple(check.unused for check in checks if check.short is not None)
 
     def repeated(
@@ -103,6 +105,14 @@ class LastNomination:
 
     def _shortage(self, unused: tuple[int, ...]) -> reasons.FlavorsShort:
         """Why the assignment does not fit; what else says so in it is not read."""
+        pod_sets = self._assignment.pod_sets
+        if len(pod_sets) == 1 and len(unused) == 1 and pod_sets[0].reasons == (short := self._shorts[0][1],):
+            needed = self._shorts[0][0] - unused[0]
+            now_short = reasons.QuotaShort(flavor=short.flavor, resource=short.resource, needed=needed)
+            shortage = reasons.PodSetShortage(
+                name=pod_sets[0].name, reasons=(now_short,), conflict=pod_sets[0].conflict
+            )
+            return reasons.FlavorsShort(pod_sets=(shortage,))
         changed = self._changed(unused)
         return reasons.FlavorsShort(
             pod_sets=tuple(
@@ -130,10 +140,9 @@ class LastNomination:
         return self._assignment.with_pod_sets(pod_sets)
 
     def _changed(self, unused: tuple[int, ...]) -> dict[FlavorReason, FlavorReason]:
-        shorts = [(check.total, check.short) for check in self._checks if check.short is not None]
         return {
             short: reasons.QuotaShort(flavor=short.flavor, resource=short.resource, needed=total - now)
-            for (total, short), now in zip(shorts, unused, strict=True)
+            for (total, short), now in zip(self._shorts, unused, strict=True)
         }
 
 

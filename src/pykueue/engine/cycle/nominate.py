@@ -35,7 +35,7 @@ def nominate(state: EngineState, entry: CycleEntry) -> None:
     workload = entry.pending.workload
     if workload.key in state.reservations and not entry.attempt:
         entry.status = EntryStatus.DROPPED
-    elif _FAILED.intersection(workload.check_states.values()):
+    elif workload.check_states and _FAILED.intersection(workload.check_states.values()):
         entry.set_pending(reasons.ChecksFailed(), NoFitReason.PENDING_EVALUATION)
     elif not entry.queue.node.participates:
         entry.set_pending(reasons.ClusterQueueInactive(name=entry.queue.name), NoFitReason.SUSPENDED)

@@ -18,6 +18,9 @@ Age = tuple[int, int, str, str]
 
 def ordered(state: EngineState, entries: list[CycleEntry]) -> Iterator[CycleEntry]:
     """Yields entries one at a time, because processing one may change the order of the rest."""
+    if len(entries) == 1:
+        yield entries[0]
+        return
     first = [entry for entry in entries if entry.attempt]
     if first:
         first.sort(key=lambda entry: _second_pass_key(state, entry))

@@ -101,6 +101,8 @@ def evict(state: EngineState, entry: CycleEntry) -> decisions.Evict:
 
 def _checks_are_ready(workload: values.Workload, queue: values.ClusterQueue, admission: values.Admission) -> bool:
     """Whether every check of the assigned flavors exists, and all checks are ready."""
+    if not queue.admission_checks and not workload.check_states:
+        return True
     used = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}
     required = [
         check for check, flavors in queue.admission_checks.items() if not flavors or not flavors.isdisjoint(used)

@@ -221,19 +221,18 @@ class Simulation:
 
     def next_ns(self) -> int | None:
         """When something happens next; None if nothing will."""
-        times = []
-        if self._timers:
-            times.append(self._timers[0][0])
-        if self._next_cycle_ns is not None:
-            times.append(self._next_cycle_ns)
-        if self._next_arrival is not None:
-            times.append(self.jobs.submit_ns[self._next_arrival])
-        due_ns = self.engine.next_due_ns
-        if due_ns is not None:
-            times.append(due_ns)
-        if self._sampling is not None and (self.runs or times):
-            times.append(self._sampling.due_ns)
-        return max(self.now_ns, min(times)) if times else None
+        next_ns = self._timers[0][0] if self._timers else None
+        arrival = self._next_arrival
+        for at_ns in (
+            None if arrival is None else self.jobs.submit_ns[arrival],
+            self._next_cycle_ns,
+            self.engine.next_due_ns,
+        ):
+            if at_ns is not None and (next_ns is None or at_ns < next_ns):
+                next_ns = at_ns
+        if self._sampling is not None and (self.runs or next_ns is not None):
+            next_ns = self._sampling.due_ns if next_ns is None else min(next_ns, self._sampling.due_ns)
+        return None if next_ns is None else max(self.now_ns, next_ns)
 
     def _set_time(self, at_ns: int) -> None:
         self.now_ns = at_ns
