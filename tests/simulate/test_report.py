@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -144,6 +145,16 @@ def test_the_command_prints_the_report_and_writes_files(tmp_path):
     assert "Waits by queue" in output
     assert html.read_text().startswith("<!doctype html>")
     assert len(table.read_text().splitlines()) == 61
+
+
+def test_the_progress_bar_replaces_its_line_on_a_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(planning, "_PROGRESS_STEPS", 1)
+    (tmp_path / "queues.yaml").write_text(QUEUE_FILE)
+    cli(["simulate", "-f", str(tmp_path / "queues.yaml"), "--generate", GENERATED], standalone_mode=False)
+    lines = capsys.readouterr().err.split("\r")
+    assert re.fullmatch(r"\[[#.]{30}\] \d+/60 jobs  \d+/s  \d+ s left\x1b\[K", lines[1])
+    assert lines[-1] == "\x1b[K"
 
 
 def test_json_has_all_figures(tmp_path):

@@ -59,6 +59,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(escaping.paragraphs(text), err=err, nl=nl)
 
 
+def overwrite_line(text: str) -> None:
+    """Replace the last line of the terminal, for progress. The text comes from no user."""
+    click.echo(f"\r{text}\x1b[K", err=True, nl=False, color=True)
+
+
 def show_json(report: Any) -> None:
     echo(_json_text(report, indent=2))
 

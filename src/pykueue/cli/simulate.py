@@ -247,7 +247,7 @@ def _run_all(
     for result in planning.run_all(plan, everything, processes=processes, ray_address=ray_address):
         results.append(result)
         if sys.stderr.isatty():
-            outputs.echo(f"\r{len(results)} of {len(everything)} variants", err=True, nl=False)
+            outputs.overwrite_line(f"{len(results)} of {len(everything)} variants")
     if sys.stderr.isatty():
         outputs.echo("", err=True)
     return results[1:], results[0]
@@ -404,7 +404,7 @@ class _ProgressBar:
 
     def __exit__(self, *_error: object) -> None:
         if self._last:
-            outputs.echo("\r" + " " * 78 + "\r", err=True, nl=False)
+            outputs.overwrite_line("")
 
     def show(self, simulation: "Simulation") -> None:
         now = time.monotonic()
@@ -416,7 +416,7 @@ class _ProgressBar:
         left = (self._jobs - done) / rate if rate else 0
         filled = int(30 * done / max(1, self._jobs))
         bar = "#" * filled + "." * (30 - filled)
-        outputs.echo(f"\r[{bar}] {done:,}/{self._jobs:,} jobs  {rate:,.0f}/s  {left:,.0f} s left ", err=True, nl=False)
+        outputs.overwrite_line(f"[{bar}] {done:,}/{self._jobs:,} jobs  {rate:,.0f}/s  {left:,.0f} s left")
 
 
 def _write(result: "Result", html_file: Path | None, csv_file: Path | None) -> None:

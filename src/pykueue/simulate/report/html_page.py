@@ -53,7 +53,7 @@ def _tiles(figures: Figures) -> Iterator[str]:
         ("95 % wait less than", text.duration(waits["p95_seconds"])),
         ("Quota in use", text.percent(used / hours) if hours else "-"),
         ("Preemptions", f"{preemptions['preemptions']:,}"),
-        ("Hours of work lost", text.number(round(preemptions["lost_resource_hours"], 1))),
+        (f"{figures['resource'].rpartition('/')[2]} hours lost", f"{preemptions['lost_resource_hours']:,.1f}"),
     ):
         yield f'<div class="tile"><div class="value">{html.escape(value)}</div><div>{html.escape(name)}</div></div>'
 
