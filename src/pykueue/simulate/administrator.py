@@ -9,8 +9,9 @@ from pykueue.api import conditions, objects, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import from_ns
+from pykueue.cluster.operators import training_runtimes
 from pykueue.simulate import check_controller
-from pykueue.simulate.job_manifests import PRIORITIES, TOPOLOGY_QUEUE
+from pykueue.simulate.job_manifests import PRIORITIES, TOPOLOGY_QUEUE, TRAINING_RUNTIMES
 from pykueue.simulate.profile import HOSTNAME, POOL, RACK
 from pykueue.simulate.system import System
 
@@ -22,6 +23,10 @@ COHORT = "shared"
 FLAVORS = ("on-demand", "spot")
 TWO_FLAVORS = "solo"
 """The queue with two flavors; it is in no cohort."""
+
+CONCURRENT_QUEUES = ("alpha", TWO_FLAVORS)
+"""The queues with concurrent admission: one in a cohort, and one alone."""
+_MIGRATION: Object = {"migration": {"mode": "TryPreferredFlavors"}}
 
 Action = Callable[[], Awaitable[None]]
 
@@ -92,6 +97,8 @@ class RandomAdministrator:
         profile = self._system.profile
         namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
         yield resources.NAMESPACE, namespace
+        for runtime in TRAINING_RUNTIMES:
+            yield resources.CLUSTER_TRAINING_RUNTIME, training_runtimes.runtime(runtime)
         yield resources.COHORT, _kueue("Cohort", COHORT, fairSharing={"weight": "1"})
         if profile.topology:
             levels = [{"nodeLabel": RACK}, {"nodeLabel": HOSTNAME}]
@@ -116,7 +123,8 @@ class RandomAdministrator:
 
     def _cluster_queue(self, name: str) -> Object:
         draw = self._random
-        flavors = {TWO_FLAVORS: FLAVORS, TOPOLOGY_QUEUE: (TOPOLOGY_QUEUE,)}.get(name, FLAVORS[:1])
+        is_concurrent = name in CONCURRENT_QUEUES and self._system.profile.concurrent_admission
+        flavors = {TWO_FLAVORS: FLAVORS, TOPOLOGY_QUEUE: (TOPOLOGY_QUEUE,)}.get(name, FLAVORS[: 1 + is_concurrent])
         is_shared = name not in (TWO_FLAVORS, TOPOLOGY_QUEUE)
         spec: Object = {
             "namespaceSelector": {},
@@ -131,6 +139,8 @@ class RandomAdministrator:
         }
         if is_shared:
             spec["cohortName"] = COHORT
+        if is_concurrent:
+            spec |= {"queueingStrategy": "BestEffortFIFO", "concurrentAdmissionPolicy": _MIGRATION}
         if self._system.profile.checks and draw.random() < 0.4:
             spec["admissionChecksStrategy"] = _checks(on=True)
         if self._system.profile.fair_sharing:

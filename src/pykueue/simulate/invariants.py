@@ -121,7 +121,7 @@ def _began_late(system: System) -> bool:
     first = {objects.name(queue): flavors[0] for queue in _kind(system, "ClusterQueue") if (flavors := _flavors(queue))}
     return any(
         message is not None
-        and " in flavor " in message
+        and " flavor " in message
         and first.get(objects.spec(obj).get("queueName", ""), "") not in message
         for obj in _kind(system, "Workload")
         if predicates.is_admissible(obj)

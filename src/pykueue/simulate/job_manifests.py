@@ -17,10 +17,13 @@ JOB_KINDS: tuple[Resource, ...] = (
     resources.RAY_CLUSTER,
     PYTORCH_JOB,
     resources.STATEFUL_SET,
+    resources.LEADER_WORKER_SET,
+    resources.TRAIN_JOB,
     resources.POD,
 )
 PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
 TOPOLOGY_QUEUE = "placed"
+TRAINING_RUNTIMES = ("torch-distributed", "plainml-distributed")
 
 
 class RandomJobs:
@@ -97,11 +100,39 @@ class RandomJobs:
         self._place([replica["template"] for replica in replicas.values()], job)
         return job
 
-    def stateful_set(self, namespace: str) -> Object:
+    def leader_worker_set(self, namespace: str) -> Object:
+        template = self._serving_template()
+        worker_template: Object = {"size": self._random.randint(1, 3), "workerTemplate": template}
+        spec = {"replicas": self._random.randint(1, 2), "leaderWorkerTemplate": worker_template}
+        api_version = resources.LEADER_WORKER_SET.api_version
+        leader_worker_set = self._labelled(api_version, "LeaderWorkerSet", spec, namespace)
+        self._place([template], leader_worker_set)
+        return leader_worker_set
+
+    def train_job(self, namespace: str) -> Object:
+        runtime, seconds = self._random.choice(TRAINING_RUNTIMES), self._random.randint(1, 60)
+        reference = {
+            "apiGroup": resources.TRAIN_JOB.group,
+            "kind": resources.CLUSTER_TRAINING_RUNTIME.kind,
+            "name": runtime,
+        }
+        trainer = {
+            "numNodes": self._random.randint(1, 2),
+            "command": ["sleep", str(seconds)],
+            "resourcesPerNode": {"requests": {"cpu": "1"}},
+        }
+        spec = {"runtimeRef": reference, "trainer": trainer}
+        return self._labelled(resources.TRAIN_JOB.api_version, "TrainJob", spec, namespace, without_topology=True)
+
+    def _serving_template(self) -> Object:
         """Its pods run until they are deleted: one that ends would be started again for ever."""
         template = self.template(1)
         template["metadata"]["annotations"] = {RUNTIME: "until-deleted"}
         template["spec"]["restartPolicy"] = "Always"
+        return template
+
+    def stateful_set(self, namespace: str) -> Object:
+        template = self._serving_template()
         spec: Object = {
             "replicas": self._random.randint(1, 3),
             "podManagementPolicy": self._random.choice(("OrderedReady", "Parallel")),

@@ -18,6 +18,7 @@ from pykueue.apiserver.store.store import Store
 from pykueue.kube.clock import Clock
 from pykueue.simulate.containers import SimulatedProcess
 from pykueue.simulate.trace import Trace
+from pykueue.translate import variants
 
 GRACE_NS = 300 * SECOND_NS
 """Longer than any retry takes while requests fail."""
@@ -329,9 +330,12 @@ def _waits_for_pods(workload: Object) -> bool:
 
 
 def holds_quota(workload: Object) -> bool:
-    """Kueue counts a deactivated Workload no longer, although its pods may still run."""
+    """Kueue counts a deactivated Workload no longer, although its pods may still run.
+
+    The parent of concurrent admission shows the admission of a variant, and the variant counts.
+    """
     is_over = conditions.is_true(workload, "Finished") or not objects.spec(workload).get("active", True)
-    return conditions.is_true(workload, "QuotaReserved") and not is_over
+    return conditions.is_true(workload, "QuotaReserved") and not is_over and not variants.is_parent(workload)
 
 
 def usage_of(workload: Object) -> Counter[FlavorResource]:

@@ -17,6 +17,8 @@ FRAMEWORKS = [
     "kubeflow.org/pytorchjob",
     "pod",
     "statefulset",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
+    "trainer.kubeflow.org/trainjob",
 ]
 HOSTNAME = "kubernetes.io/hostname"
 RACK = "example.com/rack"
@@ -35,6 +37,7 @@ class Profile:
     elastic_jobs: bool = False
     topology: bool = False
     checks: bool = False
+    concurrent_admission: bool = False
     nodes: tuple[Object, ...] = field(default=())
 
     @property
@@ -45,12 +48,16 @@ class Profile:
             configuration["fairSharing"] = {"preemptionStrategies": strategies}
         if self.pods_ready is not None:
             configuration["waitForPodsReady"] = self.pods_ready
-        if self.elastic_jobs:
-            configuration["featureGates"] = {"ElasticJobsViaWorkloadSlices": True}
+        gates = {
+            "ElasticJobsViaWorkloadSlices": self.elastic_jobs,
+            "ConcurrentAdmission": self.concurrent_admission,
+        }
+        if enabled := {name: True for name, is_on in gates.items() if is_on}:
+            configuration["featureGates"] = enabled
         return configuration
 
     def __str__(self) -> str:
-        features = ("fair_sharing", "pods_ready", "elastic_jobs", "topology", "checks")
+        features = ("fair_sharing", "pods_ready", "elastic_jobs", "topology", "checks", "concurrent_admission")
         return ", ".join(name.replace("_", " ") for name in features if getattr(self, name)) or "plain"
 
 
@@ -65,6 +72,7 @@ def draw(source: random.Random) -> Profile:
         elastic_jobs=source.random() < 0.4,
         topology=has_topology,
         checks=source.random() < 0.35,
+        concurrent_admission=source.random() < 0.3,
         nodes=topology_nodes() if has_topology else (),
     )
 

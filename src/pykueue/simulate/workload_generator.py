@@ -34,6 +34,9 @@ class RandomUser:
             (6, self.apply_pods),
             (4, self.apply_stateful_set),
             (2, self.scale_stateful_set),
+            (4, self.apply_leader_worker_set),
+            (2, self.scale_leader_worker_set),
+            (4, self.apply_train_job),
             (20, self.delete_job),
             (3, self.delete_all_jobs),
             (5, self.delete_and_recreate),
@@ -95,6 +98,17 @@ class RandomUser:
         """To nothing and back, too: Kueue refuses other sizes while it has quota."""
         replicas = self._random.choice((0, 1, 2))
         await self._edit(resources.STATEFUL_SET, lambda _set: {"spec": {"replicas": replicas}})
+
+    async def apply_leader_worker_set(self) -> None:
+        await self._create(resources.LEADER_WORKER_SET, [self._manifests.leader_worker_set(self._namespace())])
+
+    async def scale_leader_worker_set(self) -> None:
+        """Groups come and go; each has a Workload of its own."""
+        replicas = self._random.choice((0, 1, 3))
+        await self._edit(resources.LEADER_WORKER_SET, lambda _set: {"spec": {"replicas": replicas}})
+
+    async def apply_train_job(self) -> None:
+        await self._create(resources.TRAIN_JOB, [self._manifests.train_job(self._namespace())])
 
     def _namespace(self) -> str:
         return TEAM if self._random.random() < 0.2 else NAMESPACES[0]
@@ -188,9 +202,16 @@ class RandomUser:
         await self._edit(resources.JOB, lambda _job: {"metadata": {"labels": job_labels}})
 
     async def change_workload_priority(self) -> None:
-        """Of one Workload, whether it waits or runs, and not of its job."""
+        """Of one Workload, whether it waits or runs, and not of its job.
+
+        Only of one without a priority class: as in Kueue, a class takes its Workloads back when
+        the controllers start, and not before.
+        """
         value = self._random.choice((1, 200, 2000))
-        await self._edit(resources.WORKLOAD, lambda _workload: {"spec": {"priority": value}})
+        workload = await self._any(resources.WORKLOAD)
+        if workload is not None and "priorityClassRef" not in workload["spec"]:
+            name, namespace = objects.name(workload), objects.namespace(workload)
+            await self._system.client.patch(resources.WORKLOAD, name, namespace, {"spec": {"priority": value}})
 
     async def change_queue(self) -> None:
         job_labels = {labels.QUEUE_NAME: self._random.choice(self.administrator.queues)}

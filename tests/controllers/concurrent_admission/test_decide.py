@@ -228,6 +228,13 @@ def test_all_variants_are_active_again_when_none_is_admitted():
     )
 
 
+def test_a_variant_that_exceeded_a_limit_stays_inactive():
+    """As in Kueue, its DeactivationTarget stays. Two controllers would undo each other's writes."""
+    exceeded = with_condition(variant("reservation", active=False), "DeactivationTarget")
+    members = [exceeded, variant("on-demand", active=False), admitted(variant("spot"))]
+    assert Result(parent(), members).active(*members) == [False, True, True]
+
+
 def test_variants_follow_the_deactivation_of_the_parent():
     members = [variant(name) for name in FLAVORS]
     result = Result(parent(active=False), members)

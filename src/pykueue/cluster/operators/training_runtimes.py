@@ -22,7 +22,7 @@ _FRAMEWORKS: dict[str, tuple[str, Object, str]] = {
 """Framework, machine learning policy and image of each runtime."""
 
 
-def _runtime(name: str) -> Object:
+def runtime(name: str) -> Object:
     framework, policy, image = _FRAMEWORKS[name]
     pod_template = {"spec": {"containers": [{"name": "node", "image": image}]}}
     job_template = {
@@ -51,7 +51,7 @@ async def ensure(client: Client) -> None:
     installed = [
         (resources.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, ""),
         (resources.CONFIG_MAP, config_map, NAMESPACE),
-        *((resources.CLUSTER_TRAINING_RUNTIME, _runtime(name), "") for name in _FRAMEWORKS),
+        *((resources.CLUSTER_TRAINING_RUNTIME, runtime(name), "") for name in _FRAMEWORKS),
     ]
     for resource, obj, namespace in installed:
         try:

@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass, field
 
-from pykueue.api import objects, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
@@ -103,7 +103,8 @@ class Family:
         self._record(self.original_parent, "DeletedVariant", message)
 
     def activate(self, variant: Object, cause: str) -> None:
-        if not predicates.is_active(variant):
+        """One that exceeded a limit stays inactive: it would be deactivated at once, for ever."""
+        if not predicates.is_active(variant) and not conditions.is_true(variant, "DeactivationTarget"):
             variant["spec"]["active"] = True
             self._record(variant, "ActivatedVariant", f"Variant Workload activated due to {cause}")
 
