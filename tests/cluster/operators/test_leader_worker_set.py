@@ -61,6 +61,14 @@ def test_workers_may_wait_for_their_leader():
     assert fixture.ready("llm-0").names() == ["llm-0", "llm-0-1", "llm-1"]
 
 
+def test_refused_workers_do_not_hold_up_the_leaders_of_other_groups():
+    fixture = LeaderWorkerSetFixture(replicas=0)
+    fixture.api.refuse = lambda write: getattr(write, "object", {}).get("metadata", {}).get("name", "").count("-") == 2
+    fixture.set["spec"]["replicas"] = 3
+    fixture.sync()
+    assert fixture.names() == ["llm-0", "llm-1", "llm-2"]
+
+
 def test_a_failed_pod_takes_its_group_along():
     fixture = LeaderWorkerSetFixture().ready()
     before = objects.uid(fixture.pod("llm-0")), objects.uid(fixture.pod("llm-1"))

@@ -113,7 +113,10 @@ def _outdated(groups: Sequence[_Group]) -> list[Object]:
 
 
 def _missing(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object]:
-    """Pods to create. A group is created again only when its old pods no longer exist."""
+    """Pods to create, leaders first: workers that are refused do not hold up other groups.
+
+    A group is created again only when its old pods no longer exist.
+    """
     waits_for_leader = leader_worker_set["spec"].get("startupPolicy") == "LeaderReady"
     missing: list[Object] = []
     waiting = sum(pod_control.waiting(group.members.values()) for group in groups)
@@ -127,6 +130,7 @@ def _missing(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object
         absent = (index for index in indexes if index not in group.members)
         new = pod_control.batch(absent, waiting + len(missing))
         missing += [_pod(leader_worker_set, group, index) for index in new]
+    missing.sort(key=lambda pod: objects.labels(pod)[WORKER_INDEX] != "0")
     return missing[: pod_control.MOST_PER_SYNC]
 
 
