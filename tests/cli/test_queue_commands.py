@@ -95,7 +95,10 @@ def test_a_quota_that_is_no_amount_is_refused_with_an_example(cluster, name):
     )
 
 
-@pytest.mark.parametrize(("words", "name"), [(["sumbit"], "submit"), (["list", "clusterqeue"], "clusterqueue")])
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [(["sumbit"], "submit"), (["list", "clusterqeue"], "clusterqueue"), (["ps"], "list"), (["sbatch"], "submit")],
+)
 def test_a_misspelled_command_is_answered_with_the_right_one(words, name):
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 2

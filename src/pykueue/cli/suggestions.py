@@ -6,6 +6,21 @@ import click
 
 from pykueue.api import escaping
 
+_ELSEWHERE = {
+    "jobs": "list",
+    "kill": "cancel",
+    "ps": "list",
+    "queue": "list",
+    "rm": "cancel",
+    "sacct": "history",
+    "sbatch": "submit",
+    "scancel": "cancel",
+    "squeue": "list",
+    "srun": "run",
+    "start": "up",
+}
+"""Commands of Slurm, HyperQueue and Docker, and ours that do the same."""
+
 
 class SuggestingGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
@@ -26,7 +41,8 @@ class SuggestingGroup(click.Group):
 
             names, word = self.list_commands(ctx), str(args[0])
             begun = [name for name in names if name.startswith(word)] if len(word) > 1 else []
-            close = begun or difflib.get_close_matches(word, names, n=1)
+            elsewhere = [_ELSEWHERE[word]] if _ELSEWHERE.get(word) in names else []
+            close = begun or elsewhere or difflib.get_close_matches(word, names, n=1)
             if not close:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None

@@ -46,7 +46,7 @@ def belongs_to_another_runtime(node: Object, runtime: str) -> bool:
 def this_machine(now: datetime, shares: gpus.Shares) -> Object:
     name = re.sub(r"[^a-z0-9.-]+", "-", socket.gethostname().lower()).strip("-.") or "localhost"
     labels: dict[str, str] = {}
-    resources = {"cpu": str(_processors()), "memory": f"{_memory_kib()}Ki"}
+    resources = {"cpu": str(_processors()), "memory": f"{_memory_kib() // 1024}Mi"}
     annotations = {}
     if products := gpus.names():
         devices = gpus.devices(len(products), shares)
