@@ -95,3 +95,10 @@ async def test_a_page_that_was_never_logged_in_gets_no_link(site):
 async def test_files_of_the_machine_are_not_served(site, api):
     async with site.get("/dashboard/%2e%2e/embedded.py", headers=bearer(api.access.token)) as response:
         assert response.status == 404
+
+
+@pytest.mark.parametrize("name", ["token", "access_token", "code", "authorization"])
+async def test_a_token_in_the_address_opens_nothing(site, api, name):
+    for path in ("/dashboard/stream", "/api/v1/pods"):
+        async with site.get(path, params={name: api.access.token}) as response:
+            assert response.status in (401, 403)
