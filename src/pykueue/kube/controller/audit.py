@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 300.0
 GRACE_SECONDS = 30.0
-PAGE = 500
+PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class CacheAudit:
             page = await self._client.list(resource, options=ListOptions(limit=PAGE, continue_token=token))
             versions |= {key_of(obj): version_of(obj) for obj in page.items}
             token = page.continue_token
+            await asyncio.sleep(0)  # neither a long list nor many short ones hold up others
             if not token:
                 return versions
-            await asyncio.sleep(0)  # a long list must not hold up the others
 
     async def _repair(self, suspect: Suspect) -> bool:
         """Repair the object if it differs still; whether it did."""
