@@ -244,6 +244,19 @@ def test_a_child_of_an_elastic_ancestor_runs_while_the_ancestor_grows():
     assert events(plan(child, ancestor=ancestor)) == ["Suspended"]
 
 
+def test_a_deleted_slice_loses_its_finalizer_when_it_is_replaced():
+    """Somebody deleted it while it still held the quota of the growing job."""
+    obj = job(suspend=False, annotations={"kueue.x-k8s.io/elastic-job": "true"})
+    first, second = (workload(obj, is_admitted=True) for _ in range(2))
+    first["metadata"] |= {"name": "first", "uid": "w1", "deletionTimestamp": "2026-01-15T11:00:00Z"}
+    transitions.finish(first, reason="WorkloadSliceReplaced", message="", now_ns=NOW)
+    second["metadata"] |= {"name": "second", "uid": "w2"}
+    policy = JobPolicy(waits_for_pods_ready=False, slices_workloads=True)
+    [update] = plan(obj, first, second, policy=policy).actions
+    assert update.new["metadata"]["name"] == "first"
+    assert "finalizers" not in update.new["metadata"]
+
+
 def test_partial_admission_runs_with_what_was_admitted():
     obj = job(annotations={"kueue.x-k8s.io/job-min-parallelism": "1"})
     wl = workload(obj, is_admitted=True)

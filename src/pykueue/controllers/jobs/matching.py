@@ -92,6 +92,7 @@ def _slice(context: JobContext, job: Object, counts: dict[str, int]) -> Workload
     """
     unfinished = slices.unfinished(context.workloads)
     chosen, actions = slices.select(context, unfinished)
+    actions += slices.released(context.workloads)
     if actions:
         return WorkloadMatch(actions=tuple(actions))
     if chosen is None:

@@ -15,6 +15,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.writes import Action, Update, changes
 
 SCHEDULER_FINISHES_WITHIN_NS = 5 * SECOND_NS
@@ -65,6 +66,17 @@ def select(context: JobContext, workloads: Sequence[Object]) -> tuple[Object | N
         ):
             actions += _finish(context, workload, is_replaced=predicates.key(workload) in replacements)
     return chosen, actions
+
+
+def released(workloads: Sequence[Object]) -> list[Action]:
+    """Removes the finalizers of finished slices that were deleted: nobody follows them any more."""
+    actions: list[Action] = []
+    for old in workloads:
+        if predicates.is_finished(old) and objects.is_deleted(old):
+            new = copied(old)
+            remove_finalizer(new)
+            actions += changes(resources.WORKLOAD, old, new)
+    return actions
 
 
 def _is_finished_by_scheduler(context: JobContext, workload: Object, replacements: Mapping[str, Object]) -> bool:
