@@ -112,6 +112,19 @@ async def test_initial_events_end_with_a_bookmark(core):
     assert sink.frames[-1].decode()["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
+async def test_watches_share_their_first_events(core):
+    """A client that does not read keeps them in memory, and may have hundreds of watches."""
+    await make(core, "a")
+    sinks = [Recorder() for _ in range(3)]
+    for sink in sinks[:2]:
+        await core.watch(ALL, WatchCall(), sink)
+    assert sinks[0].frames[0] is sinks[1].frames[0]
+    await make(core, "b")
+    await core.watch(ALL, WatchCall(), sinks[2])
+    assert sinks[2].events == [("ADDED", "a"), ("ADDED", "b")]
+    assert sinks[2].frames[0] is sinks[0].frames[0]
+
+
 async def test_initial_events_can_be_declined(core):
     await make(core, "a")
     sink = Recorder()

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 
 import pytest
 
@@ -62,6 +63,22 @@ async def test_many_watches_are_written_in_several_turns():
         await asyncio.sleep(0)
         counts.append(sum(len(stream.written) for stream in pipes))
     assert counts == [16, 32, 48, 48]
+
+
+async def test_many_backlogs_are_written_in_several_turns():
+    """Watches with many first events, whose clients read on at the same time."""
+    queue, pipes = watch_streams.FlushQueue(), [Pipe() for _ in range(3 * watch_streams.FLUSHES_PER_TURN)]
+    for stream in pipes:
+        stream.waiting = watch_streams.HIGH_WATER_BYTES + 1
+        watch_streams.WatchSink(stream, lambda frame: frame.line, queue).send(FRAME)
+    for stream in pipes:
+        stream.may_drain.set()
+    counts = []
+    for _ in range(50):
+        counts.append(sum(len(stream.written) for stream in pipes))
+        await asyncio.sleep(0)
+    assert counts[-1] == len(pipes)
+    assert max(later - former for former, later in itertools.pairwise(counts)) <= watch_streams.FLUSHES_PER_TURN
 
 
 async def test_a_watch_that_ends_writes_its_last_frame(pipe):

@@ -182,7 +182,7 @@ class WatchFrame:
     `data` is the object as JSON. `stored` is set if the object is shown exactly as it is stored.
     """
 
-    __slots__ = ("_line", "_object", "_stored", "data", "type")
+    __slots__ = ("__weakref__", "_line", "_object", "_stored", "data", "type")
 
     def __init__(self, event_type: str, data: bytes, stored: Stored | None = None) -> None:
         self.type = event_type  # ADDED, MODIFIED, DELETED, BOOKMARK or ERROR

@@ -3,11 +3,13 @@
 import base64
 from collections.abc import Sequence
 from typing import Annotated
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from pykueue.api import errors, integers
 from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Kind
 from pykueue.apiserver import scales, selection, versions
 from pykueue.apiserver.calls import (
     ListCall,
@@ -19,7 +21,7 @@ from pykueue.apiserver.calls import (
     WatchCall,
     WatchFrame,
 )
-from pykueue.apiserver.store.rows import Stored
+from pykueue.apiserver.store.rows import Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 from pykueue.apiserver.watches import Watch, WatchHub, bookmark_frame
 
@@ -43,6 +45,8 @@ class ReadHandler:
     def __init__(self, store: Store, hub: WatchHub) -> None:
         self._store = store
         self._hub = hub
+        self._first_frames: WeakValueDictionary[tuple[str, StoreKey, int], WatchFrame] = WeakValueDictionary()
+        """First events of watches that wait for their clients: all watches share them."""
 
     def get(self, target: ResourceTarget, resource_version: str) -> ObjectResponse:
         _number(resource_version)
@@ -83,7 +87,7 @@ class ReadHandler:
         if sends_state:
             for stored in self._candidates(selected, self._store.revision):
                 if selected.matches(stored):
-                    watch.send(WatchFrame("ADDED", versions.encode_as(target.kind, stored)))
+                    watch.send(self._first_frame(target.kind, stored))
             if call.send_initial_events and call.allow_bookmarks:
                 watch.send(bookmark_frame(target.kind, self._store.revision, ends_initial_events=True))
         history = [] if sends_state or not begin else self._store.changes_after(begin)
@@ -91,6 +95,13 @@ class ReadHandler:
         if call.timeout_seconds:
             watch.expire_after(call.timeout_seconds)
         return watch
+
+    def _first_frame(self, kind: Kind, stored: Stored) -> WatchFrame:
+        key = (kind.api_version, stored.key, stored.revision)
+        frame = self._first_frames.get(key)
+        if frame is None:
+            frame = self._first_frames[key] = WatchFrame("ADDED", versions.encode_as(kind, stored))
+        return frame
 
     def _candidates(self, selected: selection.Selection, revision: int) -> Sequence[Stored]:
         """The objects of a revision that fit the namespace and the name of a selection."""

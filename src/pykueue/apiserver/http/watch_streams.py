@@ -40,9 +40,15 @@ class FlushQueue:
     """
 
     def __init__(self) -> None:
-        self._sinks: deque[WatchSink] = deque()
+        self._sinks: deque[WatchSink | _Turn] = deque()
 
-    def add(self, sink: "WatchSink") -> None:
+    async def turn(self) -> None:
+        """Wait as long as a watch that has something to send now."""
+        turn = _Turn()
+        self.add(turn)
+        await turn.came.wait()
+
+    def add(self, sink: "WatchSink | _Turn") -> None:
         if not self._sinks:
             asyncio.get_running_loop().call_soon(self._flush)
         self._sinks.append(sink)
@@ -54,6 +60,16 @@ class FlushQueue:
         finally:  # the others are written even if one connection fails
             if self._sinks:
                 asyncio.get_running_loop().call_soon(self._flush)
+
+
+class _Turn:
+    """A place in the queue of somebody who writes a backlog."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+
+    def flush(self) -> None:
+        self.came.set()
 
 
 class WatchSink:
@@ -130,7 +146,9 @@ class WatchSink:
         try:
             while self._backlog and not self._stream.is_closing():
                 await self._drained()
-                await self._write_first()  # the stream may call less full than we do
+                await self._queue.turn()
+                if self._backlog:  # it may have been dropped meanwhile
+                    await self._write_first()  # the stream may call less full than we do
                 while self._backlog and not self._is_full():
                     await self._write_first()
                 self.flush()
