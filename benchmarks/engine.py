@@ -6,6 +6,10 @@ admitted, and finish. Cycles run until one decides nothing new; the next run sta
 takes half of the time at most. An admission is confirmed at once; a preempted workload is evicted,
 loses its quota after `--eviction-ms` and starts over.
 
+With `--writes-a-second` the run has the pace of Kueue's scheduler, whose client sends at most so
+many writes: a workload runs when its admission is written, and the next cycle begins when the
+evictions of the last one are written.
+
 `python benchmarks/engine.py [--full] [LOAD…]`: without `--full` each load has a tenth of its
 workloads. Each load runs in a process of its own, with the garbage collector tuned as in the
 servers.
@@ -34,6 +38,8 @@ MILLISECOND_NS = 10**6
 TICK_NS = 5 * MILLISECOND_NS
 DECISION_NS = 50_000
 LONGEST_PAUSE_NS = 500 * MILLISECOND_NS
+BURST = 100
+"""Writes at once with `--writes-a-second`, as in Kueue's performance tests."""
 CYCLES_REMEMBERED = 8
 """As in the scheduler: cycles end when one decides what one of so many last cycles decided."""
 CPU = values.ResourceName("cpu")
@@ -68,6 +74,8 @@ class Load:
     borrowing_limit: int = 100
     eviction_ms: int = 0
     """How long an evicted workload keeps its quota, as while its pods terminate."""
+    writes_a_second: int = 0
+    """The pace of the scheduler's writes; 0: they take no time."""
     racks: int = 0
     hosts: int = 0
     """A rack."""
@@ -237,6 +245,8 @@ class Run:
         self.evicted: dict[values.WorkloadKey, None] = {}
         self.now_ns = 0
         self.next_run_ns = 0
+        self.last_eviction_ns = 0
+        """When the last eviction is written."""
         self.admissions = self.preemptions = self.cycles = self.decisions = 0
         self.longest_cycle = 0.0
 
@@ -249,9 +259,12 @@ class Run:
                 self.arrive(*self.arrivals.popleft())
             while self.ends and self.ends[0][0] <= self.now_ns:
                 self.finish(*heapq.heappop(self.ends))
-            decided = self.settle()
-            busy_ns = decided * DECISION_NS
-            self.next_run_ns = self.now_ns + busy_ns + min(max(busy_ns, TICK_NS), LONGEST_PAUSE_NS)
+            self.next_run_ns = self.schedule()
+
+    def schedule(self) -> int:
+        """Run cycles; returns when the next ones run."""
+        busy_ns = self.settle() * DECISION_NS
+        return self.now_ns + busy_ns + min(max(busy_ns, TICK_NS), LONGEST_PAUSE_NS)
 
     def next_tick_ns(self) -> int:
         due = [self.arrivals[0][1][0]] if self.arrivals else []
@@ -294,15 +307,22 @@ class Run:
                 return self.decisions - before
             recent.append(decided)
             self.cycles += 1
-            for decision in decided:
-                if isinstance(decision, decisions.Admit):
-                    self.admit(decision)
-                elif isinstance(decision, decisions.Preempt):
-                    self.preempt(decision)
+            self.apply(decided)
+
+    def apply(self, decided: list[decisions.Decision]) -> None:
+        for decision in decided:
+            if isinstance(decision, decisions.Admit):
+                self.admit(decision)
+            elif isinstance(decision, decisions.Preempt):
+                self.preempt(decision)
+
+    def written_ns(self) -> int:
+        """When a write that begins now is done."""
+        return self.now_ns
 
     def admit(self, decision: decisions.Admit) -> None:
         self.admissions += 1
-        end_ns = self.now_ns + self.classes[decision.workload].runtime_ms * MILLISECOND_NS
+        end_ns = self.written_ns() + self.classes[decision.workload].runtime_ms * MILLISECOND_NS
         self.running[decision.workload] = end_ns
         heapq.heappush(self.ends, (end_ns, decision.workload))
         self.change(
@@ -314,6 +334,7 @@ class Run:
             if target.workload in self.evicted:
                 continue
             self.preemptions += 1
+            self.last_eviction_ns = self.written_ns()
             self.running.pop(target.workload, None)
             eviction = values.EvictionCondition(reason="Preempted", at_ns=self.now_ns)
             self.change(target.workload, eviction=eviction)
@@ -323,6 +344,26 @@ class Run:
                 heapq.heappush(self.ends, (end_ns, target.workload))
             else:
                 self.finish(end_ns, target.workload)
+
+
+class PacedRun(Run):
+    """A run at the pace of a client that is limited by a bucket of tokens."""
+
+    def __init__(self, load: Load) -> None:
+        super().__init__(load)
+        self.pause_ns = 10**9 // load.writes_a_second
+        self.token_ns = 0
+
+    def schedule(self) -> int:
+        decided = self.engine.handle(events.CycleDue(at_ns=self.now_ns))
+        self.cycles += 1
+        self.decisions += len(decided)
+        self.apply(decided)
+        return max(self.last_eviction_ns, self.now_ns + TICK_NS)
+
+    def written_ns(self) -> int:
+        self.token_ns = max(self.token_ns + self.pause_ns, self.now_ns - BURST * self.pause_ns)
+        return max(self.now_ns, self.token_ns)
 
 
 def quota_bound_ns(load: Load) -> int:
@@ -338,7 +379,7 @@ async def tune_collector() -> None:
 
 def measure(load: Load) -> dict[str, float]:
     asyncio.run(tune_collector())
-    run = Run(load)
+    run = PacedRun(load) if load.writes_a_second else Run(load)
     started = time.process_time()
     run.play()
     cpu = time.process_time() - started
@@ -383,10 +424,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--full", action="store_true", help="all workloads instead of a tenth")
     parser.add_argument("--scale", type=float, default=0.1, help="the share of the workloads without --full")
     parser.add_argument("--eviction-ms", type=int, default=0, help="how long an evicted workload keeps its quota")
+    parser.add_argument("--writes-a-second", type=int, default=0, help="the pace of the scheduler's writes")
     options = parser.parse_args(arguments or [])
     for name in options.loads or LOADS:
         load = LOADS[name] if options.full else scaled(LOADS[name], options.scale)
-        load = dataclasses.replace(load, eviction_ms=options.eviction_ms)
+        load = dataclasses.replace(load, eviction_ms=options.eviction_ms, writes_a_second=options.writes_a_second)
         report(load, figures_of(load))
 
 

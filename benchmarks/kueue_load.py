@@ -168,6 +168,8 @@ class Runner:
         self._limits = {"create": RateLimit(REQUESTS_A_SECOND, BURST), "jobs": RateLimit(REQUESTS_A_SECOND, BURST)}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT)
         self._latest: dict[str, Object] = {}
+        self._versions: dict[str, int] = {}
+        """The newest version of each Workload, from the watch or from the answer to a write."""
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.recorder = Recorder(load=load)
@@ -228,11 +230,20 @@ class Runner:
             async for event in self._client.watch(resources.WORKLOAD, resource_version=version):
                 version = event.object["metadata"]["resourceVersion"]
                 if event.type != "BOOKMARK":
-                    self._observe(event.object)
+                    self.observe(event.object)
 
-    def _observe(self, workload: Object) -> None:
+    async def idle(self) -> None:
+        """Wait until no job has anything to do."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def observe(self, workload: Object) -> None:
+        """Take note of a version of a Workload; older ones than the newest are ignored."""
+        uid, version = workload["metadata"]["uid"], int(workload["metadata"]["resourceVersion"])
+        if version <= self._versions.get(uid, 0):
+            return
+        self._versions[uid] = version
         entry = self.recorder.observe(workload)
-        uid = workload["metadata"]["uid"]
         self._latest[uid] = workload
         if entry.is_finished or not entry.admitted:
             self._latest.pop(uid, None)
@@ -293,12 +304,16 @@ class Runner:
         return await self._patch(workload, body, PatchType.MERGE, "benchmark")
 
     async def _patch(self, workload: Object, body: Json, patch_type: PatchType, manager: str) -> bool:
-        """Patch the status; False after a conflict, or if the API did not answer in time."""
+        """Patch the status; False after a conflict, or if the API did not answer in time.
+
+        The answer is observed like an event of the watch: a watch that is behind would make the
+        job write the same again, which is a conflict.
+        """
         metadata = workload["metadata"]
         await self._limits["jobs"].take()
         try:
             async with self._in_flight:
-                await self._client.patch(
+                written = await self._client.patch(
                     resources.WORKLOAD,
                     metadata["name"],
                     metadata["namespace"],
@@ -315,6 +330,7 @@ class Runner:
         except OSError:
             await asyncio.sleep(1)
             return False
+        self.observe(written)
         return True
 
 

@@ -1,5 +1,7 @@
 """The benchmarks run on this tree, at the smallest size."""
 
+import asyncio
+import importlib
 import re
 import subprocess
 import sys
@@ -24,3 +26,35 @@ def preemptions(*options):
 def test_a_scheduler_with_the_pace_of_kueue_preempts_less():
     """What docs/performance.md says about evictions: large Workloads arrive before small start."""
     assert 5 * preemptions("--writes-a-second", "50") < preemptions()
+
+
+class LateWatch:
+    """An API that answers writes, but whose watch shows nothing."""
+
+    def __init__(self):
+        self.patches = []
+
+    async def patch(self, _resource, _name, _namespace, body, **_options):
+        self.patches.append(body)
+        return workload(3, "Admitted", "Finished")
+
+
+def workload(version, *conditions):
+    labels = {"kueue.x-k8s.io/performance-scheduler-class": "small"}
+    return {
+        "metadata": {"name": "a", "namespace": "a", "uid": "1", "labels": labels, "resourceVersion": str(version)},
+        "status": {"conditions": [{"type": name, "status": "True"} for name in conditions]},
+    }
+
+
+async def test_a_job_ends_its_workload_once_although_the_watch_is_late(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    kueue_load, loads = importlib.import_module("kueue_load"), importlib.import_module("loads")
+    client, load = LateWatch(), loads.LOADS["baseline"].scaled(0.001, 1)
+    runner = kueue_load.Runner(client, load)
+    runner.observe(workload(2, "Admitted"))
+    async with asyncio.timeout(30):
+        await runner.idle()
+        runner.observe(workload(2, "Admitted"))
+        await runner.idle()
+    assert len(client.patches) == runner.recorder.finished == 1
