@@ -69,7 +69,7 @@ def select(context: JobContext, workloads: Sequence[Object]) -> tuple[Object | N
 
 
 def released(workloads: Sequence[Object]) -> list[Action]:
-    """Removes the finalizers of finished slices that were deleted: nobody follows them any more."""
+    """Removes the finalizers of finished slices that were deleted: nobody follows them."""
     actions: list[Action] = []
     for old in workloads:
         if predicates.is_finished(old) and objects.is_deleted(old):
