@@ -1,5 +1,6 @@
 """A client that does not read costs the server no memory."""
 
+import asyncio
 import io
 import json
 import random
@@ -13,6 +14,7 @@ from tests.cost.flood import session_of
 from tests.cost.raw_client import Server
 from tests.e2e.conftest import start_server, stop_server
 
+from pykueue.api import resources
 from pykueue.apiserver.http import large_responses
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the memory is read from /proc")
@@ -109,3 +111,22 @@ async def test_watches_that_nobody_reads_take_no_memory(server, session):
     finally:
         for connection in connections:
             connection.close()
+
+
+@pytest.mark.parametrize("query", ["", "?watch=1&timeoutSeconds=1"], ids=["list", "watch"])
+async def test_a_client_of_http_1_0_gets_a_large_response_until_the_connection_ends(api, query):
+    """Such as a proxy with its default settings."""
+    text = 2 * large_responses.LARGE_BYTES * "x"
+    body = {"metadata": {"name": "large", "namespace": "default"}, "data": {"a": text}}
+    await api.client().create(resources.CONFIG_MAP, body)
+    host, port = api.access.server.removeprefix("https://").split(":")
+    context = ssl.create_default_context(cafile=api.paths.directory / "pki" / "ca.crt")
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    target = f"/api/v1/namespaces/default/configmaps{query}"
+    writer.write(f"GET {target} HTTP/1.0\r\nAuthorization: Bearer {api.access.token}\r\n\r\n".encode())
+    async with asyncio.timeout(20):
+        head, _, content = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.split()[1] == b"200"
+    assert b"chunked" not in head
+    assert any(text in str(json.loads(line)) for line in content.splitlines())

@@ -12,6 +12,7 @@ from pykueue.kube.controller.cache import Key, ObjectCache
 
 def new_cache() -> ObjectCache:
     cache = ObjectCache()
+    cache.set_transform(resources.CLUSTER_QUEUE, with_spec)
     cache.set_transform(resources.LOCAL_QUEUE, with_spec)
     cache.set_transform(resources.WORKLOAD, with_pod_specs)
     cache.add_index(resources.WORKLOAD, "localQueue", _local_queue_key)

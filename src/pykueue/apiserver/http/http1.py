@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp import WSMsgType, web
+from aiohttp import HttpVersion11, WSMsgType, web
 from multidict import CIMultiDict, MultiMapping
 
 from pykueue.api import errors
@@ -135,12 +135,14 @@ class Http1Exchange:
 
     async def start(self, status: int, headers: CIMultiDict[str]) -> "ChunkedStream":
         self.response = response = web.StreamResponse(status=status, headers=headers)
-        response.enable_chunked_encoding()
+        is_chunked = self._http.version >= HttpVersion11
+        if is_chunked:
+            response.enable_chunked_encoding()
         writer = await response.prepare(self._http)
         transport = self._http.transport
         if writer is None or transport is None:
             raise ConnectionResetError("the client is gone")
-        return ChunkedStream(transport, writer.drain)
+        return ChunkedStream(transport, writer.drain, is_chunked=is_chunked)
 
     async def end(self) -> None:
         if not self.is_closed():
@@ -184,10 +186,14 @@ class Http1Exchange:
 
 
 class ChunkedStream:
-    """A body in chunks, written to the transport without a wait."""
+    """A body in chunks, written to the transport without a wait.
 
-    def __init__(self, transport: asyncio.Transport, drain: Callable[[], Awaitable[None]]) -> None:
+    HTTP/1.0 has no chunks: the body ends with the connection.
+    """
+
+    def __init__(self, transport: asyncio.Transport, drain: Callable[[], Awaitable[None]], *, is_chunked: bool) -> None:
         self._transport = transport
+        self._is_chunked = is_chunked
         self.drain = drain
         self.is_closing = transport.is_closing
         self.abort = transport.abort
@@ -195,7 +201,7 @@ class ChunkedStream:
 
     def write(self, data: bytes) -> None:
         if data:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
 
 
 class WebSocketStream:
