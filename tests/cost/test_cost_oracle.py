@@ -17,7 +17,7 @@ from tests.cost.entries import ENTRIES
 from pykueue.api.errors import ApiError
 
 FACTOR = 4
-LARGEST_RATIO = 6.25  # two and a half for every doubling
+LARGEST_RATIO = 9  # three for every doubling: caches are shared with whatever else runs
 SHORT_SECONDS = 0.002
 LONGEST = 1 << 17
 

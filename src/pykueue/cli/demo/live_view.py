@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from rich import get_console
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -21,7 +22,8 @@ class LiveView:
         self._state = DemoState()
         self._title = ""
         self._text = ""
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8)
+        self._console = console or get_console()
+        self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=8)
 
     def start(self, scenario: Scenario, state: DemoState) -> None:
         self._state, self._title = state, scenario.title
@@ -38,7 +40,7 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         messages = Text("\n".join(self._state.messages[-_LAST_MESSAGES:]), style="dim")
-        width = self._live.console.width - _BORDER_CELLS
+        width = self._console.width - _BORDER_CELLS
         drawn = drawing.draw(self._state.board, dataclasses.replace(_BY_NAME, width=width))
         text = Text(self._text, style="bold")
         return Panel(Group(text, Text(), drawn, messages), title=self._title, border_style="blue")

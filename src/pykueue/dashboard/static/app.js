@@ -42,6 +42,8 @@ function App({ problem }) {
   useTables("connection");
   const [at, setAt] = useState(route());
   const [dialog, setDialog] = useState("");
+  // A dialog says that it has closed a moment later, when another one may be open.
+  const close = (name) => setDialog((open) => (open === name ? "" : open));
   const [, redraw] = useState(0);
   useEffect(() => {
     const onHash = () => { setAt(route()); scrollTo(0, 0); };
@@ -75,8 +77,8 @@ function App({ problem }) {
     </header>
     ${connection.state === "lost" && html`<div class="lost" role="alert">Connection lost: ${connection.message} What you see is from before; trying again.</div>`}
     <main id="main" tabindex="-1"><${View} ...${at} /></main>
-    ${dialog === "submit" && html`<${Submit} onClose=${() => setDialog("")} />`}
-    ${dialog === "help" && html`<${Help} onClose=${() => setDialog("")} />`}`;
+    ${dialog === "submit" && html`<${Submit} onClose=${() => close("submit")} />`}
+    ${dialog === "help" && html`<${Help} onClose=${() => close("help")} />`}`;
 }
 
 function Connection() {
