@@ -1,5 +1,7 @@
 import aiohttp
 import pytest
+import pytest_asyncio
+from tests.dashboard import browser as browsers
 
 from pykueue.api import registry
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
@@ -36,3 +38,9 @@ def token_of(api):
         return tokens.issue(api.paths.tokens, user)
 
     return issue
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser():
+    async with browsers.opened() as browser:
+        yield browser

@@ -23,12 +23,6 @@ async def site(tmp_path_factory):
     await site.stop()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser():
-    async with browsers.opened() as browser:
-        yield browser
-
-
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(browser, site):
     """A page of the administrator, opened by a link of `pykueue dashboard`."""
