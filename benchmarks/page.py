@@ -17,7 +17,8 @@ from tests.dashboard import browser as browsers
 
 from pykueue.api import registry, resources
 from pykueue.api.scheme import Object
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.dashboard.embedded import EmbeddedDashboard
 
 CHANGES_A_SECOND = 50

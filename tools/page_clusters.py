@@ -14,7 +14,8 @@ import yaml
 
 from pykueue.api import registry, resources, times
 from pykueue.api.scheme import Object, Resource
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.dashboard.embedded import EmbeddedDashboard
 from pykueue.kube import access
 from pykueue.kube.client import Client

@@ -1,7 +1,8 @@
 import pytest
 
 from pykueue.api import registry
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.apiserver.api_requests import GROUP, binding, create, namespace, send
 
 from pykueue.api.configuration import loading, shipped
 from pykueue.apiserver.calls import ADMIN
-from pykueue.apiserver.embedded import ServerPaths
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app import up
 from pykueue.app.kubelet_api import metrics
 

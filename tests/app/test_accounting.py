@@ -8,9 +8,10 @@ import pytest
 
 from pykueue.api import registry
 from pykueue.apiserver.calls import UserInfo
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http import routes
 from pykueue.apiserver.http.messages import HttpRequest
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app import accounting
 
 

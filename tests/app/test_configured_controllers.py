@@ -6,7 +6,8 @@ import pytest
 from tests.cluster.waiting import eventually
 
 from pykueue.api import registry, resources
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app import configured_controllers
 from pykueue.app.configured_controllers import ConfiguredControllers
 

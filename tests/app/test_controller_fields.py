@@ -12,7 +12,8 @@ from pykueue.api import registry, resources
 from pykueue.api.configuration import loading
 from pykueue.api.configuration.types import Health
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app import controller, up
 from pykueue.app.components import LocalHealth
 

@@ -9,7 +9,8 @@ import pytest
 from pykueue.api import registry
 from pykueue.api.rules.builtin.rbac import GROUP
 from pykueue.api.scheme import Resource
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.apiserver.security import tokens
 from pykueue.app.health import HealthEndpoints, HealthServer, MetricsServer
 from pykueue.kube import access

@@ -8,7 +8,8 @@ import pytest
 from tests.app.test_metrics_access import endpoints, free_address
 
 from pykueue.api import registry
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app.health import HealthServer
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from pykueue.api import errors, registry, resources
 from pykueue.api.labels import PRIORITY_BOOST
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app import side_controllers
 from pykueue.app.side_controllers import OptionsError, SideProcess
 from pykueue.kube import access

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from pykueue.api import registry
 from pykueue.api.scheme import Settings
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.cli.main import cli
 from pykueue.kube import access
 from pykueue.kube.http_client import HttpClient

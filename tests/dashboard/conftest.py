@@ -4,7 +4,8 @@ import pytest_asyncio
 from tests.dashboard import browser as browsers
 
 from pykueue.api import registry
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.apiserver.security import tokens
 from pykueue.dashboard.embedded import EmbeddedDashboard
 

@@ -17,7 +17,8 @@ from tests.controllers.system.cluster import PYTORCH_JOBS, pytorch_job, running_
 from pykueue.api import registry
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app.visibility.server import VisibilityApiServer
 from pykueue.cli.main import cli
 from pykueue.controllers.scheduler.follower import QueueFollower

@@ -11,8 +11,6 @@
 import datetime as dt
 import socket
 import ssl
-from dataclasses import dataclass
-from pathlib import Path
 
 from pykueue.api.scheme import Scheme, Settings
 from pykueue.apiserver import bootstrap
@@ -25,6 +23,7 @@ from pykueue.apiserver.http import evictions, host_names, pod_subresources, revi
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.apiserver.plugins.escalation import Escalation
 from pykueue.apiserver.plugins.token_secrets import TokenSecrets
 from pykueue.apiserver.plugins.wrapped_components import WrappedComponents
@@ -35,29 +34,6 @@ from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - local addresses
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerPaths:
-    """The data directory and the address of the embedded API. Port 0 takes any free port."""
-
-    directory: Path
-    host: str = "127.0.0.1"
-    port: int = 0
-    names: tuple[str, ...] = ()
-    """Names and addresses by which other machines reach the API; kubeconfigs have the first."""
-
-    @property
-    def tokens(self) -> Path:
-        return self.directory / "tokens.csv"
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self.directory / "kubeconfig"
-
-    @property
-    def certificates(self) -> Path:
-        return self.directory / "pki"
 
 
 class EmbeddedApi:

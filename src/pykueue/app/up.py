@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pykueue.api import registry
 from pykueue.api.configuration.loading import Loaded
-from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import notification, process
 from pykueue.app.components import COMPONENTS, DashboardOptions, ProcessOptions, UpContext

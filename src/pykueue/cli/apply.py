@@ -1,6 +1,5 @@
 """`pykueue apply`: write manifests to a cluster, or say first what they would do."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,8 @@ from pykueue.cli.connection import ClusterAccess, with_cluster
 from pykueue.cli.simulate import DURATION, named_faults, read_files
 
 if TYPE_CHECKING:
-    from pykueue.api.scheme import Object
+    from pykueue.api.manifests import Document
+    from pykueue.api.scheme import Object, Resource
     from pykueue.kube.client import Client
     from pykueue.simulate.preview import Preview
 
@@ -31,6 +31,26 @@ def apply(*, names: tuple[str, ...], is_preview: bool, horizon: int, output: str
 
         pykueue apply --preview -f queues.yaml
     """
+    if is_preview:
+        _show_preview(names, horizon, output, cluster)
+        return
+    lines: list[str] = []
+
+    async def write(client: "Client", namespace: str) -> None:
+        resources: dict[tuple[str, str], Resource] = {}
+        for document in documents:
+            line = await _write(client, namespace, document, resources)
+            lines.append(line)
+            if output == "text":
+                outputs.echo(line)
+
+    documents = _read(names)
+    cluster.run(write)
+    if output == "json":
+        outputs.show_json({"applied": lines})
+
+
+def _show_preview(names: tuple[str, ...], horizon: int, output: str, cluster: ClusterAccess) -> None:
     from pykueue.app import previews
     from pykueue.simulate.sources import manifests
 
@@ -40,44 +60,76 @@ def apply(*, names: tuple[str, ...], is_preview: bool, horizon: int, output: str
         async def look(client: "Client", _namespace: str) -> "Preview":
             return await previews.preview(client, changes, horizon)
 
-        async def write(client: "Client", namespace: str) -> list[str]:
-            return await _write(client, namespace, names)
-
-        if is_preview:
-            answer = cluster.run(look)
-            if output == "json":
-                outputs.show_json(answer.as_json())
-                return
-            lines = list(answer.lines())
-        else:
-            lines = cluster.run(write)
-            if output == "json":
-                outputs.show_json({"applied": lines})
-                return
-    for line in lines:
+        answer = cluster.run(look)
+    if output == "json":
+        outputs.show_json(answer.as_json())
+        return
+    for line in answer.lines():
         outputs.echo(line)
 
 
-async def _write(client: "Client", namespace: str, names: tuple[str, ...]) -> list[str]:
-    """Create each object as it is written, or merge it into the one that exists."""
-    from pykueue.api import manifests, objects, registry
+def _read(names: tuple[str, ...]) -> "list[Document]":
+    """All documents. Nothing is written if one of them cannot be read."""
+    from pykueue.cli import manifest_files
+
+    documents, faults = manifest_files.read(names)
+    for document in documents:
+        obj = document.object
+        missing = [field for field in ("apiVersion", "kind") if not isinstance(obj.get(field), str)]
+        metadata = obj.get("metadata")
+        if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+            missing.append("metadata.name")
+        if missing:
+            raise click.ClickException(f"{document.file}:{document.line}: {', '.join(missing)} is missing")
+    if faults:
+        raise click.ClickException("\n".join(map(str, faults)))
+    if not documents:
+        raise click.ClickException(f"no object in {', '.join(names)}; files end in .yaml, .yml or .json")
+    return documents
+
+
+async def _write(
+    client: "Client", namespace: str, document: "Document", resources: "dict[tuple[str, str], Resource]"
+) -> str:
+    """Create the object as it is written, or merge it into the one that exists."""
+    from pykueue.api import objects
+    from pykueue.api.errors import ApiError
     from pykueue.kube.client import get_or_none
 
-    lines = []
-    scheme = registry.scheme()
-    for name, data in read_files(names):
-        for document in manifests.read(data, name)[0]:
-            obj: Object = document.object
-            kind = scheme.for_kind(obj["apiVersion"], obj["kind"])
-            if kind is None:
-                raise click.ClickException(f"{Path(name)}:{document.line}: unknown kind {obj['kind']}")
-            resource = kind.resource
-            target = (objects.namespace(obj) or namespace) if resource.namespaced else ""
-            existing = await get_or_none(client, resource, objects.name(obj), target)
-            if existing is None:
-                written, done = await client.create(resource, obj, target), "created"
-            else:
-                patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
-                written, done = await client.patch(resource, objects.name(obj), target, patch), "configured"
-            lines.append(f"{outputs.qualified(resource, written)} {done}")
-    return lines
+    obj: Object = document.object
+    place = f"{document.file}:{document.line}"
+    try:
+        resource = await _resource_of(client, obj, resources)
+        if resource is None:
+            raise click.ClickException(f"{place}: the cluster has no kind {obj['kind']} in {obj['apiVersion']}")
+        target = (objects.namespace(obj) or namespace) if resource.namespaced else ""
+        name = obj["metadata"].get("name", "")
+        if not name or await get_or_none(client, resource, name, target) is None:
+            written, done = await client.create(resource, obj, target), "created"
+        else:
+            patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
+            written, done = await client.patch(resource, name, target, patch), "configured"
+    except ApiError as error:
+        raise click.ClickException(f"{place}: {error.message}") from None
+    return f"{outputs.qualified(resource, written)} {done}"
+
+
+async def _resource_of(
+    client: "Client", obj: "Object", resources: "dict[tuple[str, str], Resource]"
+) -> "Resource | None":
+    """The resource type, as the cluster serves it; `resources` has those that were asked for."""
+    from pykueue.api.errors import ApiError
+    from pykueue.cli import discovery
+
+    key = (obj["apiVersion"], obj["kind"])
+    if key not in resources:
+        try:
+            resource = await discovery.of_kind(client, *key)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+        if resource is None:
+            return None
+        resources[key] = resource
+    return resources[key]

@@ -30,4 +30,4 @@ def kueue() -> None:
 
 
 def main() -> None:
-    kueue(prog_name="kubectl kueue")
+    pykueue_main.run(kueue, "kubectl kueue")

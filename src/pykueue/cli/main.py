@@ -1,6 +1,10 @@
-"""The `pykueue` command: the table of its subcommands."""
+"""The `pykueue` command: the table of its subcommands, and how its process begins and ends."""
 
+import atexit
+import gc
 import importlib
+import os
+import sys
 
 import click
 
@@ -85,5 +89,37 @@ def cli() -> None:
     """Queue jobs as Kueue does, on this machine or on a Kubernetes cluster."""
 
 
+_OBJECTS_BEFORE_COLLECTION = 100_000
+"""No collection while modules are imported; long-running commands set their own threshold."""
+
+
 def main() -> None:
-    cli(prog_name="pykueue")
+    run(cli, "pykueue")
+
+
+def run(group: click.Group, name: str) -> None:
+    """Run the command of the arguments, and end the process at once.
+
+    To free all modules one by one takes a sixth of the CPU time of a short command.
+    """
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    codes: list[int] = []
+    # Handlers run in the reverse order, so this is the last one; threads have ended before.
+    atexit.register(_end_at_once, codes)
+    try:
+        group(prog_name=name)
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            codes.append(end.code)
+        raise
+
+
+def _end_at_once(codes: list[int]) -> None:
+    """End with the exit code; without one, or if output is lost, leave the end to Python."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+    if codes:
+        os._exit(codes[0])

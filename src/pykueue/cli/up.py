@@ -236,7 +236,7 @@ def up(
         detach.start(directory, [word for word in sys.argv[1:] if word not in ("--detach", "-d")])
         return
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
-    from pykueue.apiserver.embedded import ServerPaths
+    from pykueue.apiserver.paths import ServerPaths
     from pykueue.app import components
     from pykueue.app import up as up_process
 

@@ -21,7 +21,7 @@ from pykueue.cli.data_directory import select
 from pykueue.cli.up import isolation_of
 
 if TYPE_CHECKING:
-    from pykueue.apiserver.embedded import ServerPaths
+    from pykueue.apiserver.paths import ServerPaths
     from pykueue.kube.client import Client
 
 ROLE_BINDING = Resource(GROUP, "v1", "rolebindings", "RoleBinding", namespaced=True)
@@ -138,7 +138,7 @@ def _check_name(name: str) -> None:
 
 
 def _paths(data_dir: Path | None) -> "ServerPaths":
-    from pykueue.apiserver.embedded import ServerPaths
+    from pykueue.apiserver.paths import ServerPaths
 
     paths = ServerPaths(directory=select(data_dir).path)
     if not paths.kubeconfig.exists():

@@ -12,7 +12,7 @@ from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.resources import CLUSTER_QUEUE, WORKLOAD
 from pykueue.api.scheme import Kind, Object
-from pykueue.apiserver.embedded import ServerPaths
+from pykueue.apiserver.paths import ServerPaths
 from pykueue.app import process, up
 from pykueue.cli.demo.scenario import Scenario
 from pykueue.cli.demo.state import DemoState
