@@ -53,11 +53,18 @@ async def test_a_watch_and_requests_share_the_connection(client):
 
 
 async def test_a_body_that_does_not_arrive_is_given_up(client, monkeypatch):
-    monkeypatch.setattr(listener_module, "_BODY_SECONDS", 0.1)
+    monkeypatch.setattr(listener_module, "_BODY_SECONDS", 0.01)
+    given_up, send_error = asyncio.Event(), listener_module._send_error
+
+    async def send_and_tell(exchange, error):
+        await send_error(exchange, error)
+        given_up.set()
+
+    monkeypatch.setattr(listener_module, "_send_error", send_and_tell)
 
     async def slow():
         yield b"{"
-        await asyncio.sleep(0.5)
+        await asyncio.wait_for(given_up.wait(), DEADLINE_SECONDS)
 
     assert (await client.post(CONFIG_MAPS, content=slow())).status_code == 408
 

@@ -87,6 +87,30 @@ async def test_every_view_fits_a_phone(page):
         assert await page.value("document.documentElement.scrollWidth") <= 390, view
 
 
+async def test_the_filter_of_nodes_has_room_on_a_phone(page):
+    """Also beside a grouping with a long name, which moves to a line of its own."""
+    await page.resize(390, 844, is_mobile=True)
+    await page.value("location.hash = '#/nodes'")
+    await page.until("!!document.querySelector('article.node')")
+    boxes = """["input[aria-label='Filter nodes']", "select[aria-label='Group by']"].map((name) => {
+        const box = document.querySelector(name).getBoundingClientRect();
+        return [box.left, box.right, box.top, box.bottom].map(Math.round); })"""
+    card = await page.value("document.querySelector('.card > header').getBoundingClientRect().width")
+    short_input, short_select = await page.value(boxes)
+    assert short_input[2] == short_select[2], "both are on one line"
+    assert short_select[1] - short_input[0] == pytest.approx(card, abs=2), "they fill the line"
+    await page.value("""document.querySelector("select[aria-label='Group by'] option").textContent =
+        "by topology of-the-largest-machine-room"
+    """)
+    long_input, long_select = await page.value(boxes)
+    assert long_select[2] >= long_input[3], "the select is below the filter"
+    assert long_input[1] - long_input[0] == pytest.approx(card, abs=2)
+    assert long_select[1] <= 390 - 12
+    await page.value("""(() => { const input = document.querySelector("input[aria-label='Filter nodes']");
+        input.value = "no-such-node"; input.dispatchEvent(new Event("input", {bubbles: true})); })()""")
+    await page.until("!document.querySelector('article.node')")
+
+
 async def unnamed_controls(page):
     tree = await page.send("Accessibility.getFullAXTree")
     nodes = [node for node in tree["nodes"] if not node.get("ignored")]

@@ -30,7 +30,7 @@ export function Workload({ namespace, name }) {
         ${row[F.cluster] && html`<div><dt>Runs on cluster</dt><dd>${row[F.cluster]}</dd></div>`}
       </dl>`}<//>
     <div class="columns">
-      <div><${Explanation} explanation=${details.explanation} row=${row} /><${Pods} namespace=${namespace} pods=${details.pods} /></div>
+      <div><${Explanation} explanation=${details.explanation} row=${row} /><${Pods} namespace=${namespace} pods=${details.pods} row=${row} /></div>
       <${Timeline} object=${details.object} events=${details.events} />
     </div>`;
 }
@@ -121,13 +121,13 @@ function Timeline({ object, events }) {
     ${index > 0 && moment.at - moments[index - 1].at >= 1 && html`<span class="gap muted">+${duration(moment.at - moments[index - 1].at)}</span>`}</li>`)}</ol><//>`;
 }
 
-function Pods({ namespace, pods }) {
+function Pods({ namespace, pods, row }) {
   const [chosen, setChosen] = useState("");
   const pod = pods.find((entry) => entry.metadata.name === chosen) || pods.find((entry) => entry.status.phase === "Running") || pods[0];
   return html`<${Card} title="Pods" aside=${html`<span class="muted">${count(pods.length)}</span>`}>
       ${pods.length ? html`<div class="scroll-x"><table aria-label="Pods"><tbody>${pods.slice(0, 100).map((entry) => html`<tr key=${entry.metadata.uid} class=${entry === pod ? "chosen" : ""}>
         <td><button class="text strong" onClick=${() => setChosen(entry.metadata.name)}>${entry.metadata.name}</button></td><td>${podState(entry)}</td>
-        <td class="muted">${entry.spec.nodeName || "no node"}</td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No pods">They are created when the workload is admitted.<//>`}<//>
+        <td class="muted">${entry.spec.nodeName || "no node"}</td></tr>`)}</tbody></table></div>` : html`<${Empty} title="No pods">${row && row[F.admitted] ? "The workload is admitted, but its job has no pods." : "They are created when the workload is admitted."}<//>`}<//>
     ${pod && html`<${Use} namespace=${namespace} pod=${pod} /><${Log} key=${pod.metadata.uid} namespace=${namespace} pod=${pod} />`}`;
 }
 
