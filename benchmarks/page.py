@@ -85,15 +85,18 @@ def largest_renderer(browser: int) -> int:
     return largest
 
 
-async def server_share(api: EmbeddedApi, dashboard: EmbeddedDashboard, page: Any, total: int) -> None:
+async def server_share(api: EmbeddedApi, page: Any, total: int, directory: Path) -> None:
     """Measure with and without the page in turns, because other work on the machine comes and goes."""
     shares, without = [], []
     for _ in range(ROUNDS):
+        dashboard = EmbeddedDashboard(api, port=0, totals=dict, directory=directory)
+        await dashboard.start()
         await page.open(dashboard.link())
         await page.until(LIVE, 120)
-        await change(api, total, 2)  # until the page has all rows
+        await change(api, total, 5)  # until the page has all rows
         with_page = await change(api, total, SECONDS)
         await page.open("about:blank")
+        await dashboard.stop()
         await change(api, total, 2)
         without.append(await change(api, total, SECONDS) / SECONDS * 100)
         shares.append(with_page / SECONDS * 100 - without[-1])
@@ -138,10 +141,7 @@ async def main(total: int) -> None:
                   await new Promise(requestAnimationFrame); frames++; }
                 return (performance.now() - before) / frames; })()""")
             print(f"scrolling: {scrolled:.1f} ms a frame")
-            await server_share(api, dashboard, page, total)
             if len(sys.argv) > 2:
-                await page.open(dashboard.link())
-                await page.until(LIVE, 120)
                 await page.resize(1360, 860)
                 for theme in ("light", "dark"):
                     await page.use_theme(theme)
@@ -149,7 +149,8 @@ async def main(total: int) -> None:
                         await page.value(f"location.hash = '#/{view}'")
                         await asyncio.sleep(1)
                         await page.screenshot(Path(sys.argv[2]) / f"many-{view}-{theme}.png")
-        await dashboard.stop()
+            await dashboard.stop()
+            await server_share(api, page, total, Path(directory))
         await api.stop()
 
 
