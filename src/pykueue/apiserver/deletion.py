@@ -130,6 +130,8 @@ def _set_policy_finalizer(kind: Kind, obj: Object, call: DeleteCall) -> None:
             policy,
         )
         raise errors.invalid("meta.k8s.io", "DeleteOptions", "", [fault])
+    if kind.kind == "Event":  # the garbage collector ignores them, as in Kubernetes
+        policy = "Background"
     if not policy:
         if {ORPHAN, FOREGROUND}.intersection(finalizers):
             return

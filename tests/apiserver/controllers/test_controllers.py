@@ -132,6 +132,19 @@ async def test_in_the_foreground_what_does_not_block_is_not_waited_for(core, cli
     assert not await exists(client, JOBS, "j")
 
 
+@pytest.mark.parametrize("name", ["Foreground", "Background", "Orphan"])
+async def test_events_are_no_garbage_and_wait_for_nobody(core, client, name):
+    job = await make(client, JOBS, "j")
+    await make(client, EVENTS, "e", [job])
+    await make(client, EVENTS, "marked", finalizers=["foregroundDeletion"])
+    await client.delete(JOBS, "j", "default", policy("Background"))
+    await idle(core)
+    assert await exists(client, EVENTS, "e")
+    for event in ("e", "marked"):
+        await client.delete(EVENTS, event, "default", policy(name))
+        assert not await exists(client, EVENTS, event)
+
+
 async def test_a_circle_of_owners_is_collected(core, client):
     """The first is owned by the third, the second by the first, the third by the second."""
     first = await client.create(CONFIG_MAPS, {"metadata": {"name": "first", "namespace": "default"}})

@@ -241,3 +241,39 @@ async def test_an_unexpected_failure_is_logged_and_does_not_stop_the_store(caplo
         await put(store, "a")
     log.is_broken = False
     assert (await put(store, "a")).revision == 1
+
+
+async def test_an_object_at_rest_is_compressed_and_read_as_before(reopen):
+    store = reopen(history_changes=4)
+    obj = {
+        "metadata": {
+            "name": "resting",
+            "managedFields": [{"manager": "somebody", "fieldsV1": {"f:spec": {}}}],
+            "labels": {"team": "a" * 500},
+        },
+        "spec": {"x": "y"},
+    }
+    stored = store.put(key("resting"), obj)
+    await store.settled(stored.revision)
+    text, managed, unmanaged, labels = stored.data, stored.managed(), stored.decode_unmanaged(), stored.meta.labels
+    assert stored.size == len(text)
+    for number in range(8):
+        await put(store, "busy", number=str(number))
+    assert store.get(key("resting")) is stored
+    assert stored.size < len(text) / 2
+    assert (stored.data, stored.managed(), stored.meta.labels) == (text, managed, labels)
+    assert stored.decode_unmanaged() == stored.shared() == unmanaged
+    written = store.put(key("resting"), stored.decode() | {"spec": {"x": "z"}})
+    await store.settled(written.revision)
+    (change,) = store.changes_after(written.revision - 1)
+    assert change.before.data == text
+    await store.close()
+
+
+async def test_an_object_that_is_written_often_is_not_compressed(reopen):
+    store = reopen(history_changes=4)
+    for number in range(12):
+        await put(store, "busy", number=str(number))
+    stored = store.get(key("busy"))
+    assert stored.size == len(stored.data)
+    await store.close()

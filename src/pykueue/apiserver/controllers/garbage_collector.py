@@ -3,7 +3,8 @@
 A dependent is deleted when none of its owners exists. An owner that is deleted in the foreground
 waits for its blocking dependents. Before an owner is deleted with the policy Orphan, its owner
 reference is removed from its dependents. An owner is cluster-scoped or in the namespace of its
-dependent: a reference to any other object is one to an absent owner, and holds nothing up.
+dependent: a reference to any other object is one to an absent owner, and holds nothing up. Events
+are ignored, as in Kubernetes.
 """
 
 import contextlib
@@ -57,13 +58,16 @@ class GarbageCollector:
         self._dependents: dict[str, dict[StoreKey, None]] = defaultdict(dict)
         for group, plural in store.collections():
             for stored in store.select(group, plural):
-                self._index(stored)
+                if not _is_ignored(stored):
+                    self._index(stored)
         for key in self._key_by_uid.values():
             self._enqueue_if_due(store.get(key))
         store.listeners.append(self._on_changes)
 
     def _on_changes(self, changes: Sequence[StoreChange]) -> None:
         for change in changes:
+            if _is_ignored(change.now):
+                continue
             if change.before is not None:
                 self._unindex(change.before)
             if change.is_deleted:
@@ -274,6 +278,10 @@ class GarbageCollector:
 
     def _target(self, key: StoreKey) -> ResourceTarget:
         return ResourceTarget(kind=kind_of(self._scheme, key), namespace=key.namespace, name=key.name)
+
+
+def _is_ignored(stored: Stored) -> bool:
+    return stored.key.plural == "events" and not stored.key.group
 
 
 def _is_deleted_in_foreground(stored: Stored) -> bool:

@@ -158,7 +158,8 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     for part in _in_parts(rows):
         values: list[Any] = []
         for row in part:
-            values += (row.revision, str(row.key), row.previous, row.is_deleted, checksum(row), row.data)
+            key = str(row.key)
+            values += (row.revision, key, row.previous, row.is_deleted, checksum(row, key), row.data)
         connection.execute(insert + ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(part)), values)
 
 
@@ -186,11 +187,12 @@ def read_rows(connection: sqlite3.Connection) -> Iterator[Row]:
     query = "SELECT revision, key, previous, is_deleted, checksum, data FROM log ORDER BY revision"
     for revision, key, previous, is_deleted, expected, data in connection.execute(query):
         row = Row(revision, StoreKey.parse(key), previous, bool(is_deleted), data)
-        if checksum(row) != expected:
+        if checksum(row, key) != expected:
             raise ValueError(f"the row of revision {revision} fails its checksum")
         yield row
 
 
-def checksum(row: Row) -> int:
-    head = f"{row.revision} {row.key} {row.previous} {int(row.is_deleted)} "
+def checksum(row: Row, key: str) -> int:
+    """The checksum of a row; `key` is the text of its key."""
+    head = f"{row.revision} {key} {row.previous} {int(row.is_deleted)} "
     return zlib.crc32(row.data, zlib.crc32(head.encode()))

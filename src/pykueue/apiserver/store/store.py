@@ -4,11 +4,15 @@ Writes decide on the event loop against `head`, the newest version, committed or
 the committed state, which advances when the log has committed a batch. Writes that arrive during
 a commit form the next batch and share one fsync. If a commit fails, that batch and all later
 writes, which may depend on it, are rolled back.
+
+An object whose last change is older than the history is at rest, and compressed. That happens a
+few at a time, with the commits of others.
 """
 
 import asyncio
 import bisect
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,37 +26,50 @@ Listener = Callable[[Sequence[StoreChange]], None]
 
 HISTORY_CHANGES = 12_000
 HISTORY_BYTES = 24 * 2**20
+_COMPRESSED_PER_CHANGE = 2
 
 
 class _Collection:
-    """The objects of one resource, sorted by namespace and name."""
+    """The objects of one resource, sorted by namespace and name.
 
-    __slots__ = ("objects", "order")
+    Each namespace has a list of its own: to insert into one list of all would move half of it.
+    """
+
+    __slots__ = ("_by_namespace", "_namespaces", "objects")
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], Stored] = {}
-        self.order: list[tuple[str, str]] = []
+        self.objects: dict[StoreKey, Stored] = {}
+        self._by_namespace: dict[str, list[StoreKey]] = {}
+        self._namespaces: list[str] = []
 
     def set(self, stored: Stored) -> None:
-        namespaced_name = stored.key[2:]
-        if namespaced_name not in self.objects:
-            bisect.insort(self.order, namespaced_name)
-        self.objects[namespaced_name] = stored
+        key = stored.key
+        present = self.objects.get(key)
+        if present is not None:
+            key = stored.key = present.key  # all versions share one
+        elif key.namespace in self._by_namespace:
+            bisect.insort(self._by_namespace[key.namespace], key)
+        else:
+            self._by_namespace[key.namespace] = [key]
+            bisect.insort(self._namespaces, key.namespace)
+        self.objects[key] = stored
 
     def remove(self, key: StoreKey) -> None:
-        namespaced_name = key[2:]
-        if self.objects.pop(namespaced_name, None) is not None:
-            del self.order[bisect.bisect_left(self.order, namespaced_name)]
+        if self.objects.pop(key, None) is None:
+            return
+        keys = self._by_namespace[key.namespace]
+        del keys[bisect.bisect_left(keys, key)]
+        if not keys:
+            del self._by_namespace[key.namespace]
+            del self._namespaces[bisect.bisect_left(self._namespaces, key.namespace)]
 
     def within(self, namespace: str) -> list[Stored]:
-        start, end = self.range_of(namespace)
-        return [self.objects[namespaced_name] for namespaced_name in self.order[start:end]]
+        """The objects of a namespace, or of all without one."""
+        namespaces = [namespace] if namespace else self._namespaces
+        return [self.objects[key] for name in namespaces for key in self._by_namespace.get(name, ())]
 
-    def range_of(self, namespace: str) -> tuple[int, int]:
-        """Where the names of a namespace begin and end in `order`; of all without a namespace."""
-        if not namespace:
-            return 0, len(self.order)
-        return bisect.bisect_left(self.order, (namespace, "")), bisect.bisect_left(self.order, (namespace + "\0", ""))
+    def count(self, namespace: str) -> int:
+        return len(self._by_namespace.get(namespace, ())) if namespace else len(self.objects)
 
 
 class _Batch:
@@ -92,6 +109,8 @@ class Store:
         self._history_size = 0
         self._tombstones: dict[StoreKey, int] = {}
         self._dead: list[int] = []
+        self._resting: deque[Stored] = deque()
+        """Objects at rest that are not compressed yet."""
         self._written = 0
         self._uncommitted: dict[StoreKey, StoreChange] = {}
         self._filling: _Batch | None = None
@@ -120,7 +139,7 @@ class Store:
 
     def get(self, key: StoreKey) -> Stored | None:
         collection = self._collections.get((key.group, key.plural))
-        return collection.objects.get((key.namespace, key.name)) if collection else None
+        return collection.objects.get(key) if collection else None
 
     def head(self, key: StoreKey) -> Stored | None:
         """The newest version, committed or not. A write must start from it."""
@@ -135,10 +154,7 @@ class Store:
 
     def count(self, group: str, plural: str, namespace: str = "") -> int:
         collection = self._collections.get((group, plural))
-        if collection is None:
-            return 0
-        start, end = collection.range_of(namespace)
-        return end - start
+        return collection.count(namespace) if collection else 0
 
     def unsorted(self, group: str, plural: str) -> Iterable[Stored]:
         """The objects in any order. Nothing may be written before all are taken."""
@@ -269,6 +285,7 @@ class Store:
                 del self._uncommitted[change.now.key]
         self.revision = batch.changes[-1].revision
         self._trim()
+        self._compress_resting(_COMPRESSED_PER_CHANGE * len(batch.changes))
         batch.end()
         for listener in self.listeners:
             try:
@@ -312,6 +329,7 @@ class Store:
         dropped, self._history = self._history[:half], self._history[half:]
         for change in dropped:
             self._history_size -= change.now.size
+            self._resting.append(change.now)
             if change.before is not None:
                 self._dead.append(change.before.revision)
             if change.is_deleted:
@@ -319,3 +337,9 @@ class Store:
                 if self._tombstones.get(change.now.key) == change.revision:
                     del self._tombstones[change.now.key]
         self.floor = dropped[-1].revision
+
+    def _compress_resting(self, count: int) -> None:
+        for _ in range(min(count, len(self._resting))):
+            stored = self._resting.popleft()
+            if self.get(stored.key) is stored:
+                stored.compress()
