@@ -14,8 +14,9 @@ import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
+from pykueue.apiserver.calls import WatchFrame
 from pykueue.apiserver.core import Core
-from pykueue.apiserver.local_client import LocalClient
+from pykueue.apiserver.local_client import FrameQueue, LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
@@ -201,3 +202,23 @@ async def test_watches_agree_with_history_on_disk(tmp_path):
 async def test_watches_agree_with_history_for_a_minute(tmp_path):
     _, writes = await campaign(SqliteLog(tmp_path), 60.0, time.time_ns())
     assert writes > 1000
+
+
+async def test_a_reader_of_many_events_leaves_the_event_loop_to_others():
+    frames = FrameQueue()
+    for number in range(100):
+        frames.send(WatchFrame("ADDED", str(number).encode(), None))
+    read = []
+
+    async def read_all():
+        while len(read) < 100:
+            read.append(await frames.read())
+
+    reading = asyncio.create_task(read_all())
+    in_turn = []
+    while not reading.done():
+        before = len(read)
+        await asyncio.sleep(0)
+        in_turn.append(len(read) - before)
+    assert [frame.data for frame in read] == [str(number).encode() for number in range(100)]
+    assert max(in_turn) <= 8

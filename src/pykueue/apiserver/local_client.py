@@ -32,15 +32,18 @@ from pykueue.apiserver.http import routes
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
 
 _LONGEST_BACKLOG = 100_000
+_FRAMES_PER_TURN = 8
+"""A reader of frames handles many of one commit; others get their turns of the event loop."""
 
 
-class _FrameQueue:
+class FrameQueue:
     """A sink that queues frames until they are read. It closes when its backlog gets too long."""
 
     def __init__(self) -> None:
         self._frames: deque[WatchFrame] = deque()
         self._is_open = True
         self._arrival = asyncio.Event()
+        self._read_in_turn = 0
 
     def send(self, frame: WatchFrame) -> None:
         if len(self._frames) >= _LONGEST_BACKLOG:
@@ -60,6 +63,11 @@ class _FrameQueue:
                 return None
             self._arrival.clear()
             await self._arrival.wait()
+            self._read_in_turn = 0
+        self._read_in_turn += 1
+        if self._read_in_turn > _FRAMES_PER_TURN:
+            await asyncio.sleep(0)
+            self._read_in_turn = 1
         return self._frames.popleft()
 
 
@@ -122,7 +130,7 @@ class LocalClient:
             field_selector=field_selector,
             allow_bookmarks=True,
         )
-        frames = _FrameQueue()
+        frames = FrameQueue()
         subscription = await self._core.watch(self._target(resource, namespace), call, frames)
         try:
             while (frame := await frames.read()) is not None:

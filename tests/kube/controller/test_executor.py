@@ -1,5 +1,7 @@
 """The executor on a client that remembers what it was sent, and refuses some of it."""
 
+import asyncio
+
 import pytest
 
 from pykueue.api import errors, resources
@@ -7,7 +9,7 @@ from pykueue.kube.clock import WallClock
 from pykueue.kube.controller import writes
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
-from pykueue.kube.controller.executor import ObjectDeletedError, WriteExecutor
+from pykueue.kube.controller.executor import ObjectDeletedError, OrderedWrites, WriteExecutor
 
 
 class RecordingClient:
@@ -163,3 +165,23 @@ async def test_a_success_ends_a_row_of_failures(caplog):
     with pytest.raises(errors.ApiError):
         await failing.write(update("a", nodeName="x"))
     assert caplog.records == []
+
+
+async def test_few_of_many_writes_begin_in_one_turn_of_the_event_loop():
+    ordered, begun, answer = OrderedWrites(limit=50, per_turn=4), [], asyncio.Event()
+
+    async def write(number):
+        begun.append(number)
+        await answer.wait()
+
+    for number in range(40):
+        ordered.submit(number, lambda number=number: write(number))
+    in_turn = []
+    while len(begun) < 40:
+        before = len(begun)
+        await asyncio.sleep(0)
+        in_turn.append(len(begun) - before)
+    answer.set()
+    assert begun == list(range(40))
+    assert max(in_turn) <= 4
+    assert await ordered.end(5)

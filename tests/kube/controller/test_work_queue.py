@@ -94,3 +94,22 @@ async def test_a_key_that_was_forgotten_can_wait_again():
     queue.add_unless_due("key", 1)
     assert await asyncio.wait_for(reconciled.get(), 5) == "key"
     running.cancel()
+
+
+async def test_reconciles_without_a_pause_leave_the_event_loop_to_others():
+    queue, reconciled = WorkQueue("test", WallClock()), []
+
+    async def reconcile(key):
+        reconciled.append(key)
+        return 0
+
+    for number in range(100):
+        queue.add(number)
+    running = asyncio.create_task(queue.run(reconcile, workers=2))
+    in_turn = []
+    while len(reconciled) < 100:
+        before = len(reconciled)
+        await asyncio.sleep(0)
+        in_turn.append(len(reconciled) - before)
+    running.cancel()
+    assert max(in_turn) <= 2

@@ -7,7 +7,7 @@ write that fails again and again is logged and recorded as an event about its ob
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -265,11 +265,44 @@ def _address(action: writes.Action, number: int) -> str:
     return str(action.object["metadata"].get("uid") or f"new {number}")
 
 
-class OrderedWrites:
-    """Runs writes in the background, side by side, but one after another for the same key."""
+class _Turns:
+    """Lets a few at a time go on, the others in the next turns of the event loop."""
 
-    def __init__(self, limit: int = 64) -> None:
+    def __init__(self, per_turn: int) -> None:
+        self._per_turn = per_turn
+        self._left = per_turn
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def come(self) -> None:
+        if self._left == self._per_turn:
+            asyncio.get_running_loop().call_soon(self._next)
+        if self._left > 0:
+            self._left -= 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _next(self) -> None:
+        self._left = self._per_turn
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+        while self._waiting and self._left > 0:
+            waiter = self._waiting.popleft()
+            if not waiter.done():  # cancelled
+                waiter.set_result(None)
+                self._left -= 1
+
+
+class OrderedWrites:
+    """Runs writes in the background, side by side, but one after another for the same key.
+
+    Few begin in one turn of the event loop, because a cycle may decide hundreds at once.
+    """
+
+    def __init__(self, limit: int = 64, *, per_turn: int = 8) -> None:
         self._slots = asyncio.Semaphore(limit)
+        self._turns = _Turns(per_turn)
         self._last: dict[Hashable, asyncio.Task[None]] = {}
         self._begun: dict[asyncio.Task[None], None] = {}
         self._is_ended = False
@@ -295,6 +328,7 @@ class OrderedWrites:
         if previous is not None:
             await asyncio.wait((previous,))
         async with self._slots:
+            await self._turns.come()
             if not self._is_ended:
                 await write()
 
