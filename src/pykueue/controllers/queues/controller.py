@@ -67,7 +67,7 @@ class QueueControllers:
 
     def _submit(self, queue: WorkQueue[Any], key: Key | str) -> None:
         entry = (queue, key)
-        if entry not in self._begun:
+        if entry not in self._begun and not self._background.is_waiting(entry):
             self._background.submit(entry, partial(self._begin, queue, key))
 
     def _begin(self, queue: WorkQueue[Any], key: Key | str) -> None:
@@ -101,16 +101,18 @@ class QueueControllers:
             self._add_soon(old["spec"].get("clusterQueue", ""))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
+        names: dict[str, None] = {}
         for workload in (old, new):
             if workload is None:
                 continue
-            reserved = predicates.cluster_queue_reserved(workload)
-            if reserved:
-                self._add_soon(reserved)
+            if reserved := predicates.cluster_queue_reserved(workload):
+                names[reserved] = None
             namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
             queue = self._cache.get(resources.LOCAL_QUEUE, queue_name, namespace)
             if queue is not None:
-                self._add_soon(queue["spec"].get("clusterQueue", ""))
+                names[queue["spec"].get("clusterQueue", "")] = None
+        for name in names:
+            self._add_soon(name)
 
     def _any_queue_may_change(self, _old: Object | None, _new: Object | None) -> None:
         for queue in self._cache.all(resources.CLUSTER_QUEUE):

@@ -96,6 +96,9 @@ class BackgroundWrites:
             if len(self._waiting) == 1:
                 self._changed.set()
 
+    def is_waiting(self, key: Hashable) -> bool:
+        return key in self._waiting
+
     def unused(self, key: Hashable) -> None:
         """The write that began for this key had nothing to change."""
         self._all.tokens += 1
