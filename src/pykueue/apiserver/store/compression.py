@@ -71,7 +71,7 @@ _WORDS = _WORKLOAD_WORDS + _EVENT_WORDS
 
 _LEVEL = 3
 _WINDOW_BITS = -13
-"""8 KiB, which holds the words and an object; a larger window would have to be cleared each time."""
+"""8 KiB hold the words and an object; a larger window would have to be cleared each time."""
 _MEMORY_LEVEL = 6
 
 

@@ -111,7 +111,7 @@ class WorkQueue(Generic[KeyType]):
                     self.add(key)
                 if self._idle_waiters and self.is_idle:
                     self._notify_idle()
-            await asyncio.sleep(0)  # a reconcile may end without a pause, and others want their turns
+            await asyncio.sleep(0)  # others want their turns, and a reconcile may never pause
 
     def _notify_idle(self) -> None:
         for waiter in self._idle_waiters:
