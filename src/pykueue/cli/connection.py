@@ -61,6 +61,8 @@ class ClusterAccess:
             raise click.ClickException(reason) from None
         except OSError as error:
             raise click.ClickException(f"{error}\n{_NO_ANSWER}") from None
+        except UnicodeEncodeError as error:
+            raise click.ClickException(f"{error.object!r} is not UTF-8, which all texts of an API are") from None
         except ApiError as error:
             used_hint = hint if not hint_codes or error.code in hint_codes else ""
             message = escaping.paragraphs("\n".join(filter(None, (error.message, used_hint))))

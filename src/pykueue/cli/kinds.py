@@ -47,6 +47,9 @@ class KindGroup(SuggestingGroup):
         except click.UsageError as error:
             if "Did you mean" in error.message or "workload" not in self.list_commands(ctx):
                 raise
+            if args[0] in ("job", "jobs"):
+                example = " ".join((ctx.command_path, "workload", *args[1:]))
+                raise click.UsageError(f"{error.message} A job is its workload: `{example}`.", ctx) from None
             example = f"{ctx.command_path} workload {args[0]}"
             raise click.UsageError(f"{error.message} Name the kind first, for example `{example}`.", ctx) from None
 

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import importlib
+import io
 import os
 import sys
 
@@ -103,6 +104,9 @@ def run(group: click.Group, name: str) -> None:
     To free all modules one by one takes a sixth of the CPU time of a short command.
     """
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for what it lacks
     codes: list[int] = []
     # Handlers run in the reverse order, so this is the last one; threads have ended before.
     atexit.register(_end_at_once, codes)

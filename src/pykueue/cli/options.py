@@ -50,17 +50,23 @@ _GPUS = re.compile(r"(?:(shared|mig-[0-9a-z.]{1,40})(?::([1-9]\d{0,3}))?|(\d{1,4
 
 
 class DurationOption(click.ParamType[int]):
-    """A duration such as 90s, 30m or 1h30m, in seconds or another unit. A number is seconds."""
+    """A duration such as 90s, 30m or 1h30m, in seconds or another unit.
+
+    A number without a unit is seconds, or refused if `needs_unit`.
+    """
 
     name = "DURATION"
 
-    def __init__(self, *, units_per_second: int = 1, may_be_zero: bool = False) -> None:
+    def __init__(self, *, units_per_second: int = 1, may_be_zero: bool = False, needs_unit: bool = False) -> None:
         self._units_per_second = units_per_second
         self._least = 0 if may_be_zero else 1
+        self._needs_unit = needs_unit
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
+        if self._needs_unit and str(value).isdecimal():
+            self.fail(f"{value!r} has no unit; write {value}s, {value}m or {value}h", param, ctx)
         match = _DURATION.fullmatch(str(value))
         parts = [int(part or 0) for part in match.groups()] if match else []
         seconds = sum(part * unit for part, unit in zip(parts, _UNIT_SECONDS, strict=True)) if parts else 0
@@ -69,6 +75,17 @@ class DurationOption(click.ParamType[int]):
         return seconds * self._units_per_second
 
 
+class SecondsOption(click.ParamType[float]):
+    """A number of seconds, or a duration such as 30m."""
+
+    name = "SECONDS"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value)
+        return float(text) if _SECONDS.fullmatch(text) else DurationOption().convert(text, param, ctx)
+
+
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}")
 _DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s?)?")
 _UNIT_SECONDS = (86400, 3600, 60, 1)
 _LONGEST_SECONDS = 2**31 - 3600

@@ -90,7 +90,7 @@ _JOB_OPTIONS = (
     ),
     click.option(
         "--time",
-        type=options.DurationOption(),
+        type=options.DurationOption(needs_unit=True),
         help="How long the command may run, for example 30m or 2h; then it is stopped and the Job fails. Default: no limit.",
     ),
     click.option(
@@ -255,7 +255,9 @@ async def complete(client: "Client", namespace: str, request: dict[str, Any]) ->
 def _check_directory(directory: Path | None, image: str) -> None:
     """Refuse a directory that does not exist, unless it may be one of an image."""
     if directory is not None and image == job_request.LOCAL_IMAGE and not directory.is_dir():
-        raise click.BadParameter(f"{directory} is not a directory of this machine", param_hint="--directory")
+        raise click.BadParameter(
+            f"{directory} is not a directory of this machine", param_hint="--directory / --workdir"
+        )
 
 
 async def _queue(client: "Client", namespace: str, name: str) -> str:

@@ -40,6 +40,9 @@ class SuggestingGroup(click.Group):
             import difflib
 
             names, word = self.list_commands(ctx), str(args[0])
+            if word == "help":
+                command = " ".join((ctx.command_path, *args[1:], "--help"))
+                raise click.UsageError(f"{error.message} `{command}` prints the help.", ctx) from None
             begun = [name for name in names if name.startswith(word)] if len(word) > 1 else []
             elsewhere = [_ELSEWHERE[word]] if _ELSEWHERE.get(word) in names else []
             close = begun or elsewhere or difflib.get_close_matches(word, names, n=1)

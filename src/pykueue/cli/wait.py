@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, when_back, with_cluster
@@ -22,8 +23,8 @@ TIMED_OUT = 124
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_names("job"))
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
-    help="How many seconds to wait at most; then the exit code is 124. Default: no limit.",
+    type=options.SecondsOption(),
+    help="How long to wait at most, in seconds or as 30m; then the exit code is 124. Default: no limit.",
 )
 @with_cluster
 def wait(*, names: tuple[str, ...], timeout: float | None, cluster: ClusterAccess) -> None:
