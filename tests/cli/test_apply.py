@@ -9,6 +9,8 @@ from pykueue.api import resources
 
 FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "apply-a"}}
 
+IN_TEAM_A = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team-a"}}
+
 
 def config_map(name, **data):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
@@ -63,6 +65,7 @@ def test_nothing_is_written_if_a_document_cannot_be_read(apply, cluster):
         ({"kind": "ConfigMap", "metadata": {"name": "a"}}, "apiVersion is missing"),
         ({"apiVersion": "v1", "kind": "ConfigMap"}, "metadata.name is missing"),
         (FLAVOR | {"spec": {"nodeLabels": {"-": "b"}}}, "spec.nodeLabels"),
+        (IN_TEAM_A, 'namespaces "team-a" not found; `kubectl create namespace team-a` creates it'),
     ],
 )
 def test_the_fault_of_an_object_is_named_with_its_place(apply, obj, words):

@@ -1,14 +1,17 @@
 """What newcomers type, and the answer that helps them on."""
 
+import io
 import os
 import subprocess
 import sys
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from pykueue.cli import options
 from pykueue.cli.main import cli
+from pykueue.dashboard import drawing, rows
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,27 @@ def test_error_names_what_to_write(words, answer):
 @pytest.mark.parametrize(("text", "seconds"), [("0.5", 0.5), ("0", 0), ("90", 90), ("2m", 120), ("1h30m", 5400)])
 def test_timeout_is_a_number_of_seconds_or_a_duration(text, seconds):
     assert options.SecondsOption().convert(text, None, None) == seconds
+
+
+def test_ctrl_c_ends_a_command_as_shells_expect(monkeypatch):
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pykueue.cli.connection.ClusterAccess.run", interrupted)
+    result = CliRunner().invoke(cli, ["wait", "train"])
+    assert (result.exit_code, result.output) == (130, "\n")
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_narrow_board_cuts_names_and_not_times(width):
+    values = {"state": "finished", "namespace": "a-long-namespace", "queue": "a-long-queue", "job": "j" * 40}
+    values |= {"requests": {"cpu": 12, "nvidia.com/gpu": 128, "memory": 2**40}, "created": 1, "admitted": 1}
+    row = tuple((values | {"finished": 3600}).get(field, "") for field in rows.WORKLOAD_FIELDS)
+    screen = io.StringIO()
+    Console(width=width, file=screen).print(drawing.workload_table([row], 0.0, width))
+    line = screen.getvalue().splitlines()[-1]
+    assert "finished" in line
+    assert line.rstrip().endswith("59m59s")
 
 
 def run(cluster, *words):

@@ -145,7 +145,7 @@ def test_an_existing_directory_is_used(submitted, cluster, tmp_path):
 def test_a_directory_that_does_not_exist_is_refused(submitted):
     result = submitted("--directory", "/nonexistent")
     assert result.exit_code == 2
-    assert "Invalid value for --directory: /nonexistent is not a directory of this machine" in result.output
+    assert "Invalid value for --directory / --workdir: /nonexistent is not a directory of this machine" in result.output
 
 
 def test_a_directory_of_an_image_need_not_exist_here(submitted):

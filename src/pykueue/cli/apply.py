@@ -110,7 +110,10 @@ async def _write(
             patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
             written, done = await client.patch(resource, name, target, patch), "configured"
     except ApiError as error:
-        raise click.ClickException(f"{place}: {error.message}") from None
+        remedy = ""
+        if error.code == 404 and error.message == f'namespaces "{objects.namespace(obj)}" not found':
+            remedy = f"; `kubectl create namespace {objects.namespace(obj)}` creates it"
+        raise click.ClickException(f"{place}: {error.message}{remedy}") from None
     return f"{outputs.qualified(resource, written)} {done}"
 
 

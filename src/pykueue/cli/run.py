@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pykueue.kube.client import Client
 
 
+_INTERACTIVE = ("bash", "fish", "ipython", "python", "python3", "sh", "zsh")
+
+
 @click.command(cls=submit.SubmitCommand)
 @submit.with_job_options
 @click.option("--pty", is_flag=True, help="Give the command a terminal, for example for a shell.")
@@ -30,6 +34,10 @@ def run(*, cluster: ClusterAccess, pty: bool, **request: Any) -> None:
     submit.check_options(request)
     if request["array"] or request["items"] or request["parallelism"] > 1 or request["completions"]:
         raise click.UsageError("run has one pod, which has the terminal; use submit for several")
+
+    program, *arguments = request["command"]
+    if not pty and not arguments and sys.stdin.isatty() and Path(program).name in _INTERACTIVE:
+        outputs.echo("Note: without --pty it has no terminal: no prompt, and Ctrl-C cancels it.", err=True)
 
     async def work(client: "Client", namespace: str) -> int:
         from pykueue.api import resources

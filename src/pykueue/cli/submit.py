@@ -13,13 +13,13 @@ from pykueue.cli import output as outputs
 from pykueue.cli.arrays import ArrayOption
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, existing_names, with_cluster
+from pykueue.cli.suggestions import INTERRUPTED
 
 if TYPE_CHECKING:
     from pykueue.kube.client import Client
 
 Command = Callable[..., Any]
 DEFAULT_QUEUE = "default"
-_INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as in a shell."""
 
 
@@ -217,7 +217,7 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
         for name in created:
             text = f"job.batch/{name} goes on. `pykueue logs -f {name}` follows it, `pykueue cancel {name}` ends it."
             outputs.echo(f"\n{text}", err=True)
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 def check_options(request: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ import click
 
 from pykueue.api import escaping
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 _ELSEWHERE = {
     "jobs": "list",
     "kill": "cancel",
@@ -27,6 +29,11 @@ class SuggestingGroup(click.Group):
         """Run the command. Its error may contain text of users, as everything else it prints."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from pykueue.cli import output as outputs
+
+            outputs.echo(err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except click.ClickException as error:
             vars(error)["message"] = escaping.paragraphs(error.message)
             raise

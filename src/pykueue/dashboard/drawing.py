@@ -34,6 +34,7 @@ _SIGNS = {
 _BAR_CELLS = 24
 _NARROW = 110
 _LONGEST = {"job": 32, "queue": 24, "requests": 28}
+_STATE_AND_TIME_CELLS = 28
 _LONGEST_IF_NARROW = {"job": 24, "queue": 16, "requests": 20}
 
 
@@ -89,6 +90,9 @@ def workload_table(visible: Iterable[rows.Row], at: float, width: int) -> Table:
     """Reasons are long and have the room that the other columns leave."""
     is_narrow = width < _NARROW
     longest = _LONGEST_IF_NARROW if is_narrow else _LONGEST
+    if is_narrow:  # state and time are never cut
+        room = max(24, width - _STATE_AND_TIME_CELLS) // 3
+        longest = {name: min(cells, room) for name, cells in longest.items()}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=not is_narrow, width=width)
     table.add_column("state", no_wrap=True)
     for name in ("job", "queue"):
