@@ -106,7 +106,8 @@ def run(group: click.Group, name: str) -> None:
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for what it lacks
+            # A terminal without UTF-8 shows ? for what it lacks.
+            stream.reconfigure(errors="replace")
     codes: list[int] = []
     # Handlers run in the reverse order, so this is the last one; threads have ended before.
     atexit.register(_end_at_once, codes)

@@ -1,5 +1,6 @@
 """`pykueue status`: whether a cluster runs on this machine, and what it does."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ def status(*, directory: DataDirectory, output: str) -> None:
             outputs.show_json({"running": False, "dataDirectory": str(directory.path), "pods": len(jobs)})
         else:
             outputs.echo(f"Nothing runs with data in {directory.path}. Start it with `pykueue up{directory.options}`.")
+            if os.environ.get("KUBECONFIG"):
+                outputs.echo("KUBECONFIG names a cluster that may run elsewhere: `pykueue top --once` shows it.")
             if jobs:
                 outputs.echo(f"{running_jobs.count(jobs, ('goes on', 'go on'))} without it.")
         sys.exit(NOT_RUNNING)

@@ -276,7 +276,7 @@ async def _queue(client: "Client", namespace: str, name: str) -> str:
         raise click.ClickException(f"{error.message}\nChoose a queue with --queue, or a namespace with -n.") from None
     if not names:
         raise click.ClickException(
-            f"namespace {namespace} has no LocalQueue. Who may create one: "
+            f"namespace {namespace} has no LocalQueue. An administrator creates one: "
             f"pykueue create localqueue NAME --clusterqueue QUEUE -n {namespace}"
         )
     if name in names:

@@ -70,6 +70,7 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
     paths = _paths(data_dir)
     _check_name(name)
     namespaces = _run(_bind(paths.kubeconfig, name, namespace, roles))
+    queues = _run(_queues(paths.kubeconfig, namespace))
     target = (kubeconfig or Path(f"{name}.kubeconfig")).resolve()
     token = tokens.issue(paths.tokens, name, current=files.read_token(target))
     admin = files.read(paths.kubeconfig)
@@ -81,6 +82,10 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
     if others := [other for other in namespaces if other != namespace]:
         outputs.echo(f"  as before also {', '.join(others)}; `pykueue user remove {name}` ends all of them")
     outputs.echo(f"  export KUBECONFIG={target}")
+    if not queues:
+        outputs.echo(
+            f"The namespace has no queue yet: pykueue create localqueue NAME --clusterqueue QUEUE -n {namespace}"
+        )
     if isolation := isolation_of(paths.directory):
         outputs.echo(isolation.sentence())
 
@@ -186,6 +191,14 @@ async def _bind(kubeconfig: Path, name: str, namespace: str, roles: tuple[str, .
             )
         present = (await client.list(ROLE_BINDING)).items
     return sorted({objects.namespace(binding) for binding in present if _binds(binding, name)})
+
+
+async def _queues(kubeconfig: Path, namespace: str) -> list[str]:
+    """The names of the LocalQueues of a namespace."""
+    from pykueue.api.resources import LOCAL_QUEUE
+
+    async with _client(kubeconfig) as client:
+        return [objects.name(queue) for queue in (await client.list(LOCAL_QUEUE, namespace)).items]
 
 
 async def _unbind(kubeconfig: Path, name: str) -> list[str]:

@@ -91,8 +91,8 @@ def workload_table(visible: Iterable[rows.Row], at: float, width: int) -> Table:
     is_narrow = width < _NARROW
     longest = _LONGEST_IF_NARROW if is_narrow else _LONGEST
     if is_narrow:  # state and time are never cut
-        room = max(24, width - _STATE_AND_TIME_CELLS) // 3
-        longest = {name: min(cells, room) for name, cells in longest.items()}
+        share = max(24, width - _STATE_AND_TIME_CELLS) // 3
+        longest = {name: min(cells, share) for name, cells in longest.items()}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=not is_narrow, width=width)
     table.add_column("state", no_wrap=True)
     for name in ("job", "queue"):
