@@ -193,3 +193,19 @@ async def test_a_cohort_that_is_created_again_counts_from_zero(cluster):
     await cluster.until(is_removed)
     await cluster.create(resources.COHORT, kueue("Cohort", "team"))
     assert Scrape(cluster)("cohort_subtree_admitted_workloads_total", cohort="team") is None
+
+
+async def test_a_cohort_whose_last_queue_left_and_came_back_counts_from_zero(cluster):
+    await cluster.make_queue(cpu="1", cohortName="team")
+    await cluster.create(PYTORCH_JOBS, pytorch_job("runs"), "default")
+    await cluster.runs("runs")
+    assert Scrape(cluster)("cohort_subtree_admitted_workloads_total", cohort="team") == 1
+    for cohort in ("other", "team"):
+        queue = await cluster.client.patch(resources.CLUSTER_QUEUE, "cq", "", {"spec": {"cohortName": cohort}})
+
+    async def has_come_back():
+        cached = cluster.controllers.cache.get(resources.CLUSTER_QUEUE, "cq")
+        return cached["metadata"]["generation"] == queue["metadata"]["generation"]
+
+    await cluster.until(has_come_back)
+    assert Scrape(cluster)("cohort_subtree_admitted_workloads_total", cohort="team") is None

@@ -74,8 +74,7 @@ class Metrics:
 
     def _forget_former_cohorts(self) -> None:
         for name in self._counted_cohorts - self._view.cohort_names():
-            self.instruments.remove({"cohort": name})
-            self._counted_cohorts.remove(name)
+            self._forget_cohort(name)
 
     def queue_totals(self) -> Mapping[str, tuple[float, float, float]]:
         """By ClusterQueue: workloads admitted, the sum of their waits, and workloads finished."""
@@ -117,12 +116,28 @@ class Metrics:
             name = old["metadata"]["name"]
             self.instruments.remove({"cluster_queue": name})
             self.instruments.remove({"preempting_cluster_queue": name})
+        self._forget_if_left(_cohort_of(old), _cohort_of(new))
 
     def _cohort_changed(self, old: Object | None, new: Object | None) -> None:
         """A Cohort that is created again under this name starts to count at zero."""
         if new is None and old is not None:
-            self.instruments.remove({"cohort": objects.name(old)})
-            self._counted_cohorts.discard(objects.name(old))
+            self._forget_cohort(objects.name(old))
+        self._forget_if_left(_parent_of(old), _parent_of(new))
+
+    def _forget_if_left(self, former: str, current: str) -> None:
+        """A cohort without an object ends with its last member; it counts from zero if one comes."""
+        if former not in self._counted_cohorts or former == current or self._cache.get(resources.COHORT, former):
+            return
+        members = (
+            *map(_cohort_of, self._cache.all(resources.CLUSTER_QUEUE)),
+            *map(_parent_of, self._cache.all(resources.COHORT)),
+        )
+        if former not in members:
+            self._forget_cohort(former)
+
+    def _forget_cohort(self, name: str) -> None:
+        self.instruments.remove({"cohort": name})
+        self._counted_cohorts.discard(name)
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and self._filter.includes(old) and not self._filter.includes(new):
@@ -235,6 +250,14 @@ class Metrics:
     def _seconds_since(self, workload: Object, condition_type: str) -> float:
         condition = conditions.find(workload, condition_type)
         return 0.0 if condition is None else (self._clock.now_ns() - conditions.since_ns(condition)) / SECOND_NS
+
+
+def _cohort_of(cluster_queue: Object | None) -> str:
+    return str(objects.spec(cluster_queue).get("cohortName") or "") if cluster_queue else ""
+
+
+def _parent_of(cohort: Object | None) -> str:
+    return str(objects.spec(cohort).get("parentName") or "") if cohort else ""
 
 
 def _became_true(old: Object, new: Object, condition_type: str) -> bool:
