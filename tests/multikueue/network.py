@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+from pykueue.api.errors import ApiError
 from pykueue.kube.client import WatchEvent
 
 
@@ -11,6 +12,8 @@ class Link:
         self.delay_seconds = 0.0
         self.late_kinds = {}
         """How many seconds the events of a kind are late, so that watches overtake each other."""
+        self.late_deletion_seconds = 0.0
+        """After how many seconds the next deletion arrives; its sender gives up before."""
         self._is_cut = False
         self._is_open = asyncio.Event()
         self._is_open.set()
@@ -87,7 +90,17 @@ class LinkedClient:
         return await self._call("patch", *arguments, **options)
 
     async def delete(self, *arguments, **options):
+        late_seconds, self._link.late_deletion_seconds = self._link.late_deletion_seconds, 0.0
+        if late_seconds:
+            self._link.late_deletion = asyncio.ensure_future(self._delete_late(late_seconds, arguments))
+            await asyncio.sleep(late_seconds / 2)
+            raise TimeoutError("no answer in time")
         return await self._call("delete", *arguments, **options)
+
+    async def _delete_late(self, seconds, arguments):
+        await asyncio.sleep(seconds)
+        with contextlib.suppress(ApiError):
+            await self._client.delete(*arguments)
 
     async def raw(self, *arguments, **options):
         return await self._call("raw", *arguments, **options)

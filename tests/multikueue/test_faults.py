@@ -215,3 +215,16 @@ def test_a_worker_that_is_cut_off_when_it_gets_the_job_is_the_only_one_that_runs
         assert starts(fleet, "job") == {cut_off[0]: 1}
 
     play(story, seed=seed)
+
+
+def test_a_deletion_that_arrives_late_spares_the_copy_that_was_chosen_in_the_meantime():
+    """The manager gives up deleting one copy, then chooses it, and the deletion arrives."""
+
+    async def story(fleet):
+        fleet.links["worker1"].late_deletion_seconds = 5.0
+        fleet.links["worker1"].late_kinds[resources.WORKLOAD] = 0.3
+        await fleet.manager.client.create(resources.JOB, job("job", seconds="30"), "default")
+        await fleet.until(fleet.is_finished, "job", seconds=900)
+        assert sum(starts(fleet, "job").values()) == 1
+
+    play(story)

@@ -108,7 +108,11 @@ def delete_copies(context: GroupContext, clusters: Iterable[str] | None = None) 
 
 
 def deletion(remote: RemoteState) -> list[Action]:
-    """Deletes the jobs first: the Workload says that there may be some."""
+    """Deletes the jobs first: the Workload says that there may be some.
+
+    A copy without jobs is deleted as it was read: a request that arrives late must not delete the
+    copy of a cluster that was chosen in the meantime.
+    """
     actions: list[Action] = [
         Delete(resource=resource, object=job) for resource, job in remote.jobs if not objects.is_deleted(job)
     ]
@@ -118,7 +122,7 @@ def deletion(remote: RemoteState) -> list[Action]:
     if RESOURCE_IN_USE in objects.finalizers(workload):
         actions.append(RemoveFinalizer(resource=resources.WORKLOAD, object=workload, finalizer=RESOURCE_IN_USE))
     if not objects.is_deleted(workload):
-        actions.append(Delete(resource=resources.WORKLOAD, object=workload))
+        actions.append(Delete(resource=resources.WORKLOAD, object=workload, only_if_unchanged=not remote.jobs))
     return actions
 
 

@@ -71,7 +71,7 @@ class WriteExecutor:
             except ObjectDeletedError as error:
                 deleted[uid] = error
                 continue
-            if isinstance(action, writes.Update):
+            if isinstance(action, writes.Update | writes.RemoveFinalizer):
                 versions[uid] = written["metadata"].get("resourceVersion", "")
         if deleted:
             raise next(iter(deleted.values()))
@@ -175,7 +175,7 @@ class WriteExecutor:
             case writes.Create():
                 written = await self._client.create(write.resource, write.object, namespace, self._options)
             case writes.Delete():
-                await self._delete(write, name, namespace)
+                await self._delete(write, name, namespace, version)
                 return write.object
             case writes.RemoveFinalizer():
                 if write.finalizer not in objects.finalizers(write.object):
@@ -211,12 +211,15 @@ class WriteExecutor:
             options=self._options,
         )
 
-    async def _delete(self, write: writes.Delete, name: str, namespace: str) -> None:
+    async def _delete(self, write: writes.Delete, name: str, namespace: str, version: str | None) -> None:
         """Delete this very object; that it is gone already is no error."""
+        preconditions = {"uid": objects.uid(write.object)}
+        if write.only_if_unchanged:
+            preconditions["resourceVersion"] = version or write.object["metadata"]["resourceVersion"]
         options = DeleteOptions(
             propagation_policy=write.propagation_policy,
             grace_period_seconds=write.grace_period_seconds,
-            preconditions={"uid": objects.uid(write.object)},
+            preconditions=preconditions,
         )
         try:
             await self._client.delete(write.resource, name, namespace, options)

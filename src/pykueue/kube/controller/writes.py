@@ -66,6 +66,8 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
     object: Object
     propagation_policy: str = "Background"
     grace_period_seconds: int | None = None
+    only_if_unchanged: bool = False
+    """Refused with a conflict if the object has changed, so that a late request does no harm."""
 
 
 class RemoveFinalizer(msgspec.Struct, frozen=True, kw_only=True):
