@@ -125,7 +125,7 @@ class Metrics:
         self._forget_if_left(_parent_of(old), _parent_of(new))
 
     def _forget_if_left(self, former: str, current: str) -> None:
-        """A cohort without an object ends with its last member; it counts from zero if one comes."""
+        """A cohort without an object ends with its last member: its next one counts from zero."""
         if former not in self._counted_cohorts or former == current or self._cache.get(resources.COHORT, former):
             return
         members = (
