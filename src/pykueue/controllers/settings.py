@@ -74,10 +74,12 @@ def _pods_ready(configuration: Configuration) -> PodsReadyPolicy:
 def job_policy(configuration: Configuration) -> JobPolicy:
     lifecycle = lifecycle_policy(configuration)
     integrations = configuration.get("integrations") or {}
+    label_keys, annotation_keys = _shown_by_metrics(configuration)
     return JobPolicy(
         manage_jobs_without_queue_name=bool(configuration.get("manageJobsWithoutQueueName")),
         namespace_selector=configuration.get("managedJobsNamespaceSelector") or _default_selector(configuration),
-        label_keys_to_copy=tuple(integrations.get("labelKeysToCopy") or ()),
+        label_keys_to_copy=tuple(sorted({*(integrations.get("labelKeysToCopy") or ()), *label_keys})),
+        annotation_keys_to_copy=tuple(sorted(annotation_keys)),
         waits_for_pods_ready=waits_for_pods_ready(configuration),
         retain_deactivated_ns=lifecycle.retain_deactivated_ns,
         finish_orphans=lifecycle.finish_orphans,
@@ -97,6 +99,21 @@ def job_policy(configuration: Configuration) -> JobPolicy:
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
     )
+
+
+def _shown_by_metrics(configuration: Configuration) -> tuple[set[str], set[str]]:
+    """The labels and annotations of Workloads that metrics show: Workloads get those of their job."""
+    labels: set[str] = set()
+    annotations: set[str] = set()
+    entries = (configuration.get("metrics") or {}).get("customLabels") or ()
+    for entry in entries if _gate(configuration, "CustomMetricLabels") else ():
+        if entry.get("sourceKind") != "Workload":
+            continue
+        if entry.get("sourceAnnotationKey"):
+            annotations.add(entry["sourceAnnotationKey"])
+        else:
+            labels.add(entry.get("sourceLabelKey") or entry["name"])
+    return labels, annotations
 
 
 def unadmitted_status(configuration: Configuration) -> UnadmittedStatus:

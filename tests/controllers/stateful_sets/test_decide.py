@@ -49,7 +49,7 @@ def test_scaling_up_again_ends_the_hold():
 
 
 def test_pods_become_members_of_the_group():
-    pod = sets.with_group_labels({"metadata": {"name": "db-0", "namespace": "ns"}, "spec": SPEC}, stateful_set())
     name = workload()["metadata"]["name"]
+    pod = sets.with_group_labels({"metadata": {"name": "db-0", "namespace": "ns"}, "spec": SPEC}, stateful_set(), name)
     assert pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] == name
     assert pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "2"

@@ -141,6 +141,50 @@ async def test_pods_of_a_group_with_different_labels_get_no_workload():
         assert await cluster.get(resources.WORKLOAD, "g", "default") is None
 
 
+SHOWN = {
+    "integrations": {"frameworks": ["pod"]},
+    "featureGates": {"CustomMetricLabels": True},
+    "metrics": {
+        "customLabels": [
+            {"name": "team", "sourceKind": "Workload"},
+            {"name": "cost", "sourceKind": "Workload", "sourceAnnotationKey": "cost-center"},
+            {"name": "site", "sourceKind": "ClusterQueue", "sourceLabelKey": "site"},
+        ]
+    },
+}
+
+
+async def test_a_workload_has_the_labels_and_annotations_that_metrics_show():
+    async with running_cluster(SHOWN) as cluster:
+        await cluster.make_queue()
+        single = pod("p", labels={"team": "red", "site": "x"}, annotations={"cost-center": "7", "other": "1"})
+        await cluster.create(resources.POD, single, "default")
+        created = await cluster.until(cluster.workload_of, "p", "Pod")
+        assert created["metadata"]["labels"].keys() == {"team", "kueue.x-k8s.io/job-uid"}
+        assert created["metadata"]["annotations"] == {"cost-center": "7"}
+
+
+@pytest.mark.parametrize(("cost", "is_created"), [("7", True), ("8", False)])
+async def test_pods_of_a_group_agree_about_annotations_that_metrics_show(cost, is_created):
+    async with running_cluster(SHOWN) as cluster:
+        await cluster.make_queue()
+        for name, center in (("p1", "7"), ("p2", cost)):
+            obj = member(name)
+            obj["metadata"]["annotations"]["cost-center"] = center
+            await cluster.create(resources.POD, obj, "default")
+
+        async def result():
+            group = await cluster.get(resources.WORKLOAD, "g", "default")
+            events = (await cluster.client.list(resources.EVENT, "default")).items
+            fault = "constructing workload: pods have different annotation values"
+            return group or any(event["note"] == fault for event in events)
+
+        group = await cluster.until(result)
+        assert (group is not True) == is_created
+        if is_created:
+            assert group["metadata"]["annotations"]["cost-center"] == "7"
+
+
 async def test_the_last_pod_of_a_group_that_is_complete_is_deleted():
     async with running_cluster(PODS) as cluster:
         await cluster.make_queue(cpu="4")

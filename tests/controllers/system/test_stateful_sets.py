@@ -2,6 +2,7 @@
 
 from tests.controllers.system.cluster import running_cluster
 from tests.controllers.system.test_pods import is_gated, pod
+from tests.controllers.system.test_requeue import workload
 
 from pykueue.api import resources
 
@@ -49,3 +50,26 @@ async def test_pods_get_the_queue_to_which_their_stateful_set_moves():
             return not is_gated(await cluster.get(resources.POD, "db-0", "default"))
 
         await cluster.until(is_started)
+
+
+async def test_a_workload_with_the_name_that_an_older_kueue_gave_is_kept():
+    async with running_cluster(CONFIGURATION) as cluster:
+        await cluster.make_queue()
+        former = workload("statefulset-db-ae577")
+        former["metadata"]["annotations"] = {"kueue.x-k8s.io/is-group-workload": "true"}
+        await cluster.create(resources.WORKLOAD, former, "default")
+        created = await cluster.create(resources.STATEFUL_SET, stateful_set("db", "cq"), "default")
+        await cluster.create(resources.POD, member(created), "default")
+
+        async def is_member():
+            obj = await cluster.get(resources.POD, "db-0", "default")
+            return obj["metadata"]["labels"].get(GROUP)
+
+        assert await cluster.until(is_member) == "statefulset-db-ae577"
+
+        async def is_owned():
+            owners = (await cluster.get(resources.WORKLOAD, "statefulset-db-ae577", "default"))["metadata"]
+            return created["metadata"]["uid"] in [owner["uid"] for owner in owners.get("ownerReferences") or ()]
+
+        await cluster.until(is_owned)
+        assert len((await cluster.client.list(resources.WORKLOAD, "default")).items) == 1

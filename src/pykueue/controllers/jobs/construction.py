@@ -1,7 +1,7 @@
 """Builds the Workload of a job: its name, its spec and its priority."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import (
@@ -42,6 +42,7 @@ def workload_of(
     *,
     priority: Object,
     label_keys: Iterable[str] = (),
+    annotation_keys: Collection[str] = (),
     max_name_length: int = MAX_NAME_LENGTH,
 ) -> Object:
     metadata, job_labels = job["metadata"], objects.labels(job)
@@ -59,7 +60,7 @@ def workload_of(
         },
         "spec": spec_of(job, pod_sets, priority),
     }
-    annotations = copied_annotations(objects.annotations(job))
+    annotations = copied_annotations(objects.annotations(job), annotation_keys)
     if annotations:
         workload["metadata"]["annotations"] = annotations
     return workload
@@ -76,11 +77,11 @@ def spec_of(job: Object, pod_sets: Sequence[Object], priority: Object) -> Object
     return spec
 
 
-def copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
+def copied_annotations(annotations: Mapping[str, str], keys: Collection[str] = ()) -> dict[str, str]:
     return {
         name: value
         for name, value in annotations.items()
-        if name.startswith(PROVISIONING_REQUEST_PREFIX) or (name == ADMISSION_GATED_BY and value)
+        if name in keys or name.startswith(PROVISIONING_REQUEST_PREFIX) or (name == ADMISSION_GATED_BY and value)
     }
 
 

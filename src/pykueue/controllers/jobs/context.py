@@ -20,6 +20,8 @@ class JobPolicy:
     namespace_selector: Mapping[str, Any] | None = None
     """managedJobsNamespaceSelector; None manages every namespace."""
     label_keys_to_copy: tuple[str, ...] = ()
+    annotation_keys_to_copy: tuple[str, ...] = ()
+    """The annotations that metrics show of Workloads (CustomMetricLabels)."""
     waits_for_pods_ready: bool = True
     retain_deactivated_ns: int | None = None
     finish_orphans: bool = True

@@ -192,6 +192,7 @@ def _without_workload(context: JobContext, job: Object) -> Plan:
         pod_sets,
         priority=priority_of(context.kind, job, pod_sets, context.classes),
         label_keys=context.policy.label_keys_to_copy,
+        annotation_keys=context.policy.annotation_keys_to_copy,
         max_name_length=context.policy.max_name_length,
     )
     if is_elastic:

@@ -162,6 +162,7 @@ def workload_of(context: JobContext, leader_worker_set: Object, index: int) -> O
         sets,
         priority=construction.priority_of(pods.FRAMEWORK, leader_worker_set, sets, context.classes),
         label_keys=context.policy.label_keys_to_copy,
+        annotation_keys=context.policy.annotation_keys_to_copy,
     )
     resource = resources.LEADER_WORKER_SET
     owner = {

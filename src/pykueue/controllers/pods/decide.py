@@ -5,7 +5,7 @@ pod replaces it, and excess pods are deleted. A Workload with the group's name t
 for a pod group is never used, so that a group cannot run on the quota of another job.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pykueue.api import conditions, objects, resources
@@ -270,39 +270,43 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
     """The Workload of the group, or an event that says why it cannot be created yet."""
     pod_sets = group.pod_sets(context.policy.options)
     chosen = construction.priority_of(pods.FRAMEWORK, group.lead, pod_sets, context.classes)
-    keys = context.policy.label_keys_to_copy
+    keys, annotation_keys = context.policy.label_keys_to_copy, context.policy.annotation_keys_to_copy
     workload = construction.workload_of(
         pods.FRAMEWORK,
         group.lead,
         pod_sets,
         priority=chosen,
         label_keys=keys,
+        annotation_keys=annotation_keys,
         max_name_length=context.policy.max_name_length,
     )
     if not group.name:
         return workload
     fault = _group_fault(group, pod_sets)
-    labels = _common_labels(group, keys)
+    labels = _common(map(objects.labels, group.pods), keys)
+    annotations = _common(map(objects.annotations, group.pods), annotation_keys)
     if not fault and labels is None:
         fault = "constructing workload: pods have different label values"
+    if not fault and annotations is None:
+        fault = "constructing workload: pods have different annotation values"
     if fault:
         return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
     metadata = workload["metadata"]
     metadata["name"] = group.name
     metadata["labels"] = labels
     metadata["ownerReferences"] = [_reference(pod) for pod in group.pods]
-    metadata["annotations"] = {**metadata.get("annotations", {}), IS_GROUP_WORKLOAD: "true"}
+    metadata["annotations"] = {**metadata.get("annotations", {}), **(annotations or {}), IS_GROUP_WORKLOAD: "true"}
     return workload
 
 
-def _common_labels(group: PodGroup, keys: Collection[str]) -> dict[str, str] | None:
-    """The labels with these keys that any pod has; None if two pods have different values."""
-    labels: dict[str, str] = {}
-    for pod in group.pods:
-        for key, value in objects.labels(pod).items():
-            if key in keys and labels.setdefault(key, value) != value:
+def _common(metadata: Iterable[Mapping[str, str]], keys: Collection[str]) -> dict[str, str] | None:
+    """The entries with these keys that any pod has; None if two pods have different values."""
+    common: dict[str, str] = {}
+    for entries in metadata:
+        for key, value in entries.items():
+            if key in keys and common.setdefault(key, value) != value:
                 return None
-    return labels
+    return common
 
 
 def _group_fault(group: PodGroup, pod_sets: list[Object]) -> str:

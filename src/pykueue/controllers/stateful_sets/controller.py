@@ -60,7 +60,7 @@ class StatefulSetController:
                 continue
             group = matching.prebuilt_name(pod, self._policy)
             if not group:
-                labelled = decide.with_group_labels(pod, stateful_set, max_name_length=self._policy.max_name_length)
+                labelled = decide.with_group_labels(pod, stateful_set, self._workload_name(stateful_set))
                 actions.append(Update(resource=resources.POD, old=pod, new=labelled))
             elif group == self._workload_name(stateful_set):
                 actions += decide.sync_queue_label(pod, stateful_set)
@@ -77,7 +77,12 @@ class StatefulSetController:
         return bool(framework.queue_name(stateful_set)) or self._policy.manage_jobs_without_queue_name
 
     def _workload_name(self, stateful_set: Object) -> str:
-        return decide.workload_name(stateful_set, max_length=self._policy.max_name_length)
+        """The name of its Workload; the one that an older Kueue created keeps its name."""
+        length, namespace = self._policy.max_name_length, objects.namespace(stateful_set)
+        name = decide.workload_name(stateful_set, max_length=length)
+        former = decide.former_workload_name(stateful_set, max_length=length)
+        has_former = self._cache.get(resources.WORKLOAD, former, namespace) is not None
+        return former if has_former and self._cache.get(resources.WORKLOAD, name, namespace) is None else name
 
     def _workload_actions(self, stateful_set: Object) -> list[Action]:
         namespace = stateful_set["metadata"]["namespace"]

@@ -41,6 +41,11 @@ def workload_name(stateful_set: Object, *, max_length: int = construction.MAX_NA
     return construction.workload_name(resources.STATEFUL_SET, name, uid, max_length=max_length)
 
 
+def former_workload_name(stateful_set: Object, *, max_length: int) -> str:
+    """The name that older versions of Kueue gave: its hash does not have the uid."""
+    return construction.workload_name(resources.STATEFUL_SET, objects.name(stateful_set), "", max_length=max_length)
+
+
 def replicas(stateful_set: Object) -> int:
     count = stateful_set["spec"].get("replicas")
     return 1 if count is None else int(count)
@@ -108,14 +113,11 @@ def sync_queue_label(pod: Object, stateful_set: Object) -> list[Action]:
     return [Update(resource=resources.POD, old=pod, new=new)]
 
 
-def with_group_labels(
-    pod: Object, stateful_set: Object, *, max_name_length: int = construction.MAX_NAME_LENGTH
-) -> Object:
-    """The pod as a member of the StatefulSet's pod group."""
+def with_group_labels(pod: Object, stateful_set: Object, name: str) -> Object:
+    """The pod as a member of the StatefulSet's pod group, which has the name of the Workload."""
     new: Object = copied(pod)
     labels = new["metadata"].setdefault("labels", {})
     annotations = new["metadata"].setdefault("annotations", {})
-    name = workload_name(stateful_set, max_length=max_name_length)
     labels[MANAGED] = "true"
     for label in (QUEUE_NAME, PRIORITY_CLASS):
         if value := objects.labels(stateful_set).get(label, ""):
