@@ -102,7 +102,7 @@ def job_policy(configuration: Configuration) -> JobPolicy:
 
 
 def _shown_by_metrics(configuration: Configuration) -> tuple[set[str], set[str]]:
-    """The labels and annotations of Workloads that metrics show: Workloads get those of their job."""
+    """The labels and annotations that Workloads get from their job, because metrics show them."""
     labels: set[str] = set()
     annotations: set[str] = set()
     entries = (configuration.get("metrics") or {}).get("customLabels") or ()

@@ -285,10 +285,8 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
     fault = _group_fault(group, pod_sets)
     labels = _common(map(objects.labels, group.pods), keys)
     annotations = _common(map(objects.annotations, group.pods), annotation_keys)
-    if not fault and labels is None:
-        fault = "constructing workload: pods have different label values"
-    if not fault and annotations is None:
-        fault = "constructing workload: pods have different annotation values"
+    if not fault and (labels is None or annotations is None):
+        fault = f"constructing workload: pods have different {'label' if labels is None else 'annotation'} values"
     if fault:
         return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
     metadata = workload["metadata"]
