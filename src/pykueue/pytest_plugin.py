@@ -21,8 +21,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def kueue(request: pytest.FixtureRequest) -> "Iterator[pykueue.Cluster]":
     """A cluster with a queue `default`, in virtual time; its options are those of the marker."""
+    import inspect
+
     from pykueue.library import Cluster
 
     marker = request.node.get_closest_marker("kueue")
-    with Cluster(**(marker.kwargs if marker else {})) as cluster:
+    options = marker.kwargs if marker else {}
+    possible = inspect.signature(Cluster).parameters
+    if unknown := sorted(options.keys() - possible.keys()):
+        raise pytest.UsageError(f"marker kueue has no option {', '.join(unknown)}; it has {', '.join(possible)}")
+    with Cluster(**options) as cluster:
         yield cluster

@@ -65,6 +65,7 @@ def test_nothing_is_written_if_a_document_cannot_be_read(apply, cluster):
         ({"kind": "ConfigMap", "metadata": {"name": "a"}}, "apiVersion is missing"),
         ({"apiVersion": "v1", "kind": "ConfigMap"}, "metadata.name is missing"),
         (FLAVOR | {"spec": {"nodeLabels": {"-": "b"}}}, "spec.nodeLabels"),
+        (FLAVOR | {"spec": {"nodeLabel": {"a": "b"}}}, 'unknown field "spec.nodeLabel"'),
         (IN_TEAM_A, 'namespaces "team-a" not found; `kubectl create namespace team-a` creates it'),
     ],
 )

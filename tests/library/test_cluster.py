@@ -66,6 +66,25 @@ def test_apply_changes_what_exists(cluster):
     cluster.wait("held", timeout="10s")
 
 
+def test_misspelled_field_is_refused(cluster):
+    """A test of manifests must not pass because a field was ignored."""
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "default"}}
+    for name in ("default", "other"):
+        with pytest.raises(pykueue.ClusterError, match=r'unknown field "spec.cohortt"'):
+            cluster.apply(queue | {"metadata": {"name": name}, "spec": {"cohortt": "x"}})
+
+
+def test_wait_for_a_job_that_does_not_exist_says_so(cluster):
+    with pytest.raises(pykueue.WaitError, match="job nobody does not exist after 60 s"):
+        cluster.wait("nobody", timeout="1m")
+
+
+@pytest.mark.kueue(gpu=1)
+def test_misspelled_option_of_the_marker_is_named(request):
+    with pytest.raises(pytest.UsageError, match=r"marker kueue has no option gpu; it has .*gpus"):
+        request.getfixturevalue("kueue")
+
+
 def test_simulation_of_the_queues(cluster):
     result = cluster.simulate(generate="jobs=20 rate=60/h run=fixed(5m) resource=cpu sizes=1")
     assert len(result.job_rows()) == 20

@@ -94,7 +94,7 @@ async def _write(
     """Create the object as it is written, or merge it into the one that exists."""
     from pykueue.api import objects
     from pykueue.api.errors import ApiError
-    from pykueue.kube.client import get_or_none
+    from pykueue.kube.client import STRICT, get_or_none
 
     obj: Object = document.object
     place = f"{document.file}:{document.line}"
@@ -105,10 +105,10 @@ async def _write(
         target = (objects.namespace(obj) or namespace) if resource.namespaced else ""
         name = obj["metadata"].get("name", "")
         if not name or await get_or_none(client, resource, name, target) is None:
-            written, done = await client.create(resource, obj, target), "created"
+            written, done = await client.create(resource, obj, target, STRICT), "created"
         else:
             patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
-            written, done = await client.patch(resource, name, target, patch), "configured"
+            written, done = await client.patch(resource, name, target, patch, options=STRICT), "configured"
     except ApiError as error:
         remedy = ""
         if error.code == 404 and error.message == f'namespaces "{objects.namespace(obj)}" not found':

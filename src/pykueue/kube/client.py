@@ -50,6 +50,10 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     field_validation: str = ""
 
 
+STRICT = WriteOptions(field_validation="Strict")
+"""Refuse fields that the kind does not have, as kubectl does."""
+
+
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     propagation_policy: str = ""
     """Background, Foreground or Orphan; "" leaves it to the server."""

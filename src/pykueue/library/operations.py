@@ -18,7 +18,7 @@ from pykueue.api import durations, manifests, objects, registry, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object
 from pykueue.api.times import SECOND_NS
-from pykueue.kube.client import Client, DeleteOptions, get_or_none
+from pykueue.kube.client import STRICT, Client, DeleteOptions, get_or_none
 from pykueue.kube.clock import Clock
 from pykueue.library import jobs
 
@@ -217,9 +217,9 @@ class _Work:
         existing = await get_or_none(self._client, kind.resource, name, namespace) if name else None
         with _errors_of(f"{kind.kind} {name}"):
             if existing is None:
-                return await self._client.create(kind.resource, obj, namespace)
+                return await self._client.create(kind.resource, obj, namespace, STRICT)
             patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
-            return await self._client.patch(kind.resource, name, namespace, patch)
+            return await self._client.patch(kind.resource, name, namespace, patch, options=STRICT)
 
     async def create(self, job: Object) -> Object:
         with _errors_of("Job"):
@@ -235,6 +235,8 @@ class _Work:
                     if obj is not None and _has_condition(obj, condition):
                         return obj
                     await self._next_change(kind, version)
+        if await get_or_none(self._client, _kind(kind).resource, name, self._namespace(_kind(kind), "")) is None:
+            raise WaitError(f"{kind} {name} does not exist after {seconds:g} s")
         reason = f"{kind} {name} is not {condition} after {seconds:g} s"
         with contextlib.suppress(ClusterError, ApiError):
             reason += f"\n{await self.explain('' if kind == 'workload' else kind, name)}"
