@@ -7,17 +7,21 @@ import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
-from pykueue.apiserver.calls import DeleteCall, ListCall, ResourceTarget, WatchCall, WriteCall
+from pykueue.apiserver.calls import DeleteCall, ListCall, ResourceTarget, Sink, WatchCall, WriteCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.store.memory import MemoryLog
+from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
 
 NAMESPACE = Kind(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True, has_status=False)
+SECRET = Kind(group="", version="v1", kind="Secret", plural="secrets", namespaced=True, has_status=False)
 ALL = ResourceTarget(kind=CONFIG_MAP, namespace="default")
+SECRETS = ResourceTarget(kind=SECRET, namespace="default")
+CALL = WriteCall()
 
 
-class Recorder:
+class Recorder(Sink):
     """A sink that records its frames."""
 
     def __init__(self):
@@ -37,7 +41,7 @@ class Recorder:
 
 @pytest.fixture
 async def core():
-    core = Core(Store(MemoryLog(), history_changes=10), Scheme([NAMESPACE, CONFIG_MAP]))
+    core = Core(Store(MemoryLog(), history_changes=10), Scheme([NAMESPACE, CONFIG_MAP, SECRET]))
     await core.start()
     await core.create(ResourceTarget(kind=NAMESPACE), {"metadata": {"name": "default"}}, WriteCall())
     yield core
@@ -110,19 +114,6 @@ async def test_initial_events_end_with_a_bookmark(core):
     await core.watch(ALL, call, sink)
     assert sink.events == [("ADDED", "a"), ("BOOKMARK", None)]
     assert sink.frames[-1].decode()["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
-async def test_watches_share_their_first_events(core):
-    """A client that does not read keeps them in memory, and may have hundreds of watches."""
-    await make(core, "a")
-    sinks = [Recorder() for _ in range(3)]
-    for sink in sinks[:2]:
-        await core.watch(ALL, WatchCall(), sink)
-    assert sinks[0].frames[0] is sinks[1].frames[0]
-    await make(core, "b")
-    await core.watch(ALL, WatchCall(), sinks[2])
-    assert sinks[2].events == [("ADDED", "a"), ("ADDED", "b")]
-    assert sinks[2].frames[0] is sinks[0].frames[0]
 
 
 async def test_initial_events_can_be_declined(core):
@@ -224,3 +215,92 @@ async def test_a_watcher_that_cannot_be_shown_a_change_is_ended_and_the_others_g
     await make(core, "a")
     assert first.closed.is_set()
     assert second.events == [("ADDED", "a")]
+
+
+async def turns_of(work):
+    """How many turns of the event loop the work takes, and its result."""
+    task, turns = asyncio.ensure_future(work), 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    return turns, await task
+
+
+@pytest.fixture
+async def many(core):
+    """The target of 1,000 objects."""
+    for number in range(1000):
+        await core.create(SECRETS, {"metadata": {"name": f"s{number}"}, "type": "odd" if number % 2 else "even"}, CALL)
+    return SECRETS
+
+
+async def test_a_list_that_decodes_every_object_gives_others_their_turns(core, many):
+    turns, page = await turns_of(core.list(many, ListCall(field_selector="type=odd")))
+    assert len(page.items) == 500
+    assert turns > 10
+    turns, page = await turns_of(core.list(many, ListCall()))
+    assert len(page.items) == 1000
+    assert turns == 1
+
+
+async def test_a_list_that_converts_every_object_gives_others_their_turns(core, many):
+    converted = dataclasses.replace(many.kind, version="v1beta1", from_storage=lambda obj: {**obj, "x": 1})
+    turns, page = await turns_of(core.list(ResourceTarget(kind=converted, namespace="default"), ListCall()))
+    assert page.decode()[0]["x"] == 1
+    assert turns > 10
+
+
+async def test_lists_of_another_namespace_take_turns_with_long_ones(core, many):
+    long = [asyncio.ensure_future(core.list(many, ListCall(field_selector="type=odd"))) for _ in range(5)]
+    await asyncio.sleep(0)
+    other = ResourceTarget(kind=SECRET, namespace="other")
+    await core.list(other, ListCall(field_selector="type=odd"))
+    assert not any(task.done() for task in long)
+    await asyncio.gather(*long)
+
+
+async def test_a_list_shows_one_revision_while_others_write(core, many):
+    listing = asyncio.ensure_future(core.list(many, ListCall(field_selector="type=odd")))
+    await asyncio.sleep(0)
+    await core.delete(ResourceTarget(kind=SECRET, namespace="default", name="s999"), DeleteCall())
+    page = await listing
+    assert len(page.items) == 500
+
+
+@pytest.mark.parametrize("begin", ["", "oldest"])
+async def test_the_first_events_of_a_watch_are_made_as_they_are_taken(core, begin):
+    oldest = await make(core, "a")
+    for name in "bcd":
+        await make(core, name)
+
+    class Lazy(Recorder):
+        def send_first(self, frames):
+            self.first = frames
+
+    sink = Lazy()
+    await core.watch(ALL, WatchCall(resource_version=oldest if begin else ""), sink)
+    await make(core, "e")
+    assert sink.events == [("ADDED", "e")]
+    names = [frame.decode()["metadata"]["name"] for frame in sink.first if not isinstance(frame, int)]
+    assert names == (["b", "c", "d"] if begin else ["a", "b", "c", "d"])
+
+
+async def test_watches_with_field_selectors_share_what_is_decoded(core, monkeypatch):
+    """One change may go to hundreds of watches."""
+    sinks = [Recorder() for _ in range(20)]
+    for number, sink in enumerate(sinks):
+        await core.watch(SECRETS, WatchCall(field_selector=f"type=t{number % 2}"), sink)
+    decoded = []
+    decode = Stored.decode
+    monkeypatch.setattr(Stored, "decode", lambda stored: decoded.append(stored.revision) or decode(stored))
+    await core.create(SECRETS, {"metadata": {"name": "a"}, "type": "t1"}, CALL)
+    assert [len(sink.frames) for sink in sinks] == [0, 1] * 10
+    assert len(decoded) <= 2
+
+
+async def test_a_deleted_collection_gives_others_their_turns(core, many):
+    turns, page = await turns_of(core.delete_collection(many, ListCall(), DeleteCall(dry_run=True)))
+    assert len(page.items) == 1000
+    assert turns > 100
+    await core.delete_collection(many, ListCall(), DeleteCall())
+    assert (await core.list(many, ListCall())).items == []

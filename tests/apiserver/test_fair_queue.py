@@ -6,9 +6,9 @@ import itertools
 import pytest
 
 from pykueue.api.errors import ApiError
+from pykueue.apiserver import fair_queue
 from pykueue.apiserver.calls import UserInfo
-from pykueue.apiserver.http import fair_queue
-from pykueue.apiserver.http.fair_queue import FairQueue
+from pykueue.apiserver.fair_queue import FairQueue
 from pykueue.apiserver.http.priority_levels import PriorityLevels, Seat, queue_of
 
 

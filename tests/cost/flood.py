@@ -7,6 +7,7 @@
 import asyncio
 import base64
 import collections
+import contextlib
 import itertools
 import json
 import os
@@ -43,7 +44,7 @@ class Report:
     """Seconds of each of these in which the machine had no processor for server or user."""
     work_codes: Counter = field(default_factory=Counter)
     slow: list = field(default_factory=list)
-    """The clock time, method, seconds and delay of each request that took SLOW_SECONDS or more."""
+    """What is known of each request that took SLOW_SECONDS or more."""
 
     def served(self):
         """Seconds of each request of the working user on a machine without other load."""
@@ -60,10 +61,7 @@ class Report:
                 *(f"  {sort}: {counts}" for sort, counts in by_sort.items()),
                 f"the other user: {len(self.waits)} requests {dict(self.work_codes)}: {_milliseconds(self.waits)}",
                 f"  without the time in which the processors were busy: {_milliseconds(self.served())}",
-                *(
-                    f"  slow: {clock} {method} {wait:.2f} s, no processor for {delay:.2f} s"
-                    for clock, method, wait, delay in self.slow
-                ),
+                *(f"  slow: {text}" for text in self.slow),
             ]
         )
 
@@ -103,9 +101,13 @@ async def campaign(users, *, server_pid, seed, numbers, connections=8):
     answers = json.loads(output)
     report.codes = Counter({(sort, code): count for sort, code, count in answers["codes"]})
     report.failures = answers["failures"]
-    for code, seconds, delay, method, ended in json.loads(work_output):
+    for code, seconds, delay, method, ended, loop_seconds, thread_seconds in json.loads(work_output):
         if seconds >= SLOW_SECONDS:
-            report.slow.append((time.strftime("%H:%M:%S", time.localtime(ended)), method, seconds, delay))
+            clock = time.strftime("%H:%M:%S", time.localtime(ended))
+            computed = (
+                f"the server's event loop computed for {loop_seconds:.2f} s, its threads for {thread_seconds:.2f} s"
+            )
+            report.slow.append(f"{clock} {method} {seconds:.2f} s, no processor for {delay:.2f} s; {computed}")
         report.work_codes[code] += 1
         report.waits.append(seconds)
         report.delays.append(delay)
@@ -183,34 +185,51 @@ def session_of(kubeconfig, connections):
 async def work(options, is_stopping):
     """Create, list and delete until told to stop.
 
-    Returns code, seconds, delay, method and end of each request.
+    Returns code, seconds, delay, method and end of each request, and for how long the event loop
+    and the other threads of the server computed meanwhile.
     """
     kubeconfig, namespace = options["user"]
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     requests = []
     session = session_of(Path(kubeconfig), 4)
-    pids = (options["server_pid"], os.getpid())
+    server_pid = options["server_pid"]
     for number in itertools.count():
         if is_stopping():
             break
         body = json.dumps({"metadata": {"name": f"w{number}"}, "data": {"a": "b"}}).encode()
         for method, url, data in (("POST", path, body), ("GET", path, None), ("DELETE", f"{path}/w{number}", None)):
-            delayed, began = _processor_delay(pids), time.monotonic()
+            before, began = _processor_times(server_pid), time.monotonic()
             async with session.request(method, url, data=data, headers=PLAIN) as answer:
                 await answer.read()
-            seconds, delay = time.monotonic() - began, _processor_delay(pids) - delayed
-            requests.append((answer.status, seconds, delay, method, time.time()))
+            seconds = time.monotonic() - began
+            delay, *computed = (now - then for now, then in zip(_processor_times(server_pid), before, strict=True))
+            requests.append((answer.status, seconds, delay, method, time.time(), *computed))
         await asyncio.sleep(0.02)
     await session.close()
     return requests
 
 
-def _processor_delay(pids):
-    """Seconds for which the main threads of these processes were ready, but had no processor."""
-    try:
-        return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) for pid in pids) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+def _processor_times(server_pid):
+    """What the machine gave to the server and to this process, in seconds.
+
+    For how long their threads were ready, but had no processor; for how long the main thread of the
+    server computed, which is its event loop; and for how long its other threads did. A write waits
+    for the thread of the store, too.
+    """
+    own, server = _thread_times(os.getpid()), _thread_times(server_pid)
+    loop = server.pop(server_pid, (0, 0))
+    delay = own.get(os.getpid(), (0, 0))[1] + loop[1] + sum(each[1] for each in server.values())
+    return delay / 1e9, loop[0] / 1e9, sum(each[0] for each in server.values()) / 1e9
+
+
+def _thread_times(pid):
+    """Nanoseconds for which each thread of a process computed, and for which it waited to."""
+    times = {}
+    for directory in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError, ValueError):  # the thread has ended
+            computed, waited, _ = (directory / "schedstat").read_text().split()
+            times[int(directory.name)] = int(computed), int(waited)
+    return times
 
 
 def main():

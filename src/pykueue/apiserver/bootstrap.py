@@ -14,6 +14,7 @@ from pykueue.api.scheme import Object, Scheme
 from pykueue.apiserver.calls import (
     PatchBody,
     ResourceTarget,
+    Sink,
     Subscription,
     UserInfo,
     Verbs,
@@ -85,7 +86,7 @@ def _priority_classes() -> Iterable[Object]:
         }
 
 
-class NamespaceDefaults:
+class NamespaceDefaults(Sink):
     """Creates the `default` service account and the CA certificate of every new namespace."""
 
     def __init__(self, verbs: Verbs, scheme: Scheme, authority: str) -> None:

@@ -5,7 +5,7 @@ converts its own requests to these values and the responses back. Errors are rai
 `api.errors.ApiError`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -182,7 +182,7 @@ class WatchFrame:
     `data` is the object as JSON. `stored` is set if the object is shown exactly as it is stored.
     """
 
-    __slots__ = ("__weakref__", "_line", "_object", "_stored", "data", "type")
+    __slots__ = ("_forms", "_line", "_object", "_stored", "data", "type")
 
     def __init__(self, event_type: str, data: bytes, stored: Stored | None = None) -> None:
         self.type = event_type  # ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
@@ -190,6 +190,15 @@ class WatchFrame:
         self._line = b""
         self._stored = stored
         self._object: Object | None = None
+        self._forms: dict[Hashable, bytes] | None = None
+
+    def in_form(self, form: Hashable, encode: Callable[[Object], bytes]) -> bytes:
+        """The event as a line in another form, such as a Table, encoded once for all watchers."""
+        if self._forms is None:
+            self._forms = {}
+        if form not in self._forms:
+            self._forms[form] = encode(self.decode())
+        return self._forms[form]
 
     @property
     def line(self) -> bytes:
@@ -213,10 +222,20 @@ class WatchFrame:
         return self._object
 
 
+FirstFrames = Iterator[WatchFrame | int]
+"""The first frames of a watch. A number is the size of an object that is not selected."""
+
+
 class Sink(Protocol):
     """The receiver of a watch. Called on the event loop; must neither block nor raise."""
 
     def send(self, frame: WatchFrame) -> None: ...
+
+    def send_first(self, frames: FirstFrames) -> None:
+        """Send the first frames, now or as the client reads them."""
+        for frame in frames:
+            if isinstance(frame, WatchFrame):
+                self.send(frame)
 
     def close(self) -> None:
         """Called once when the watch ends (timeout, shutdown, or after an ERROR frame)."""

@@ -42,11 +42,14 @@ from pykueue.apiserver.plugins.resource_quota import QuotaUsage
 from pykueue.apiserver.plugins.webhooks import WebhookCaller
 from pykueue.apiserver.reading import ReadHandler
 from pykueue.apiserver.security.authorizer import Authorizer
+from pykueue.apiserver.slices import Slices
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
 from pykueue.apiserver.watches import WatchHub
 from pykueue.apiserver.writing import WriteHandler
 from pykueue.kube.supervisor import Supervisor
+
+_DELETED_PER_TURN = 8
 
 
 class Core:
@@ -75,7 +78,8 @@ class Core:
         self.context.deletion_plugins += plugins.of_deletions
         self.context.mutating_plugins += plugins.mutating
         self._webhooks = WebhookCaller(plugins.webhooks, context.StoreLookup(store, scheme))
-        self._reads = ReadHandler(store, self.hub)
+        self._slices = Slices()
+        self._reads = ReadHandler(store, self.hub, self._slices)
         self._writes = WriteHandler(self.context)
         self._events = EventWriter(store, clock)
         self._deletes = deletion.DeleteHandler(self.context)
@@ -103,7 +107,7 @@ class Core:
         return self._reads.get(target, resource_version)
 
     async def list(self, target: ResourceTarget, call: ListCall) -> Page:
-        return self._reads.list(target, call)
+        return await self._reads.list(target, call)
 
     async def watch(self, target: ResourceTarget, call: WatchCall, sink: Sink) -> Subscription:
         return self._reads.watch(target, call, sink)
@@ -145,19 +149,28 @@ class Core:
         )
 
     async def delete_collection(self, target: ResourceTarget, selection: ListCall, call: DeleteCall) -> Page:
-        page = self._reads.list(target, selection)
-        outcomes = []
-        for obj in page.decode():
-            member = ResourceTarget(kind=target.kind, namespace=objects.namespace(obj), name=objects.name(obj))
-            try:
-                attempt = functools.partial(self._deletes.delete, member)
-                outcomes.append(await self._webhooks.run(attempt, call))
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-        for outcome in outcomes:
-            await self._settled(outcome)
+        """Delete a few objects in each turn: others write in between, and no commit is large."""
+        page = await self._reads.list(target, selection)
+        for start in range(0, len(page.items), _DELETED_PER_TURN):
+            await self._slices.turn(target.namespace)
+            outcomes = [
+                await self._delete_member(target.kind, msgspec.json.decode(item), call)
+                for item in page.items[start : start + _DELETED_PER_TURN]
+            ]
+            for outcome in outcomes:
+                if outcome is not None:
+                    await self._settled(outcome)
         return page
+
+    async def _delete_member(self, kind: Kind, obj: Object, call: DeleteCall) -> WriteOutcome | None:
+        """Delete an object of a collection; None if it is gone already."""
+        member = ResourceTarget(kind=kind, namespace=objects.namespace(obj), name=objects.name(obj))
+        try:
+            return await self._webhooks.run(functools.partial(self._deletes.delete, member), call)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
 
     async def _respond(self, target: ResourceTarget, outcome: WriteOutcome) -> ObjectResponse:
         await self._settled(outcome)

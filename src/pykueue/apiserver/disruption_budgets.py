@@ -36,9 +36,28 @@ def may_be_deleted_anyway(pod: Object) -> bool:
     return objects.is_deleted(pod) or objects.status(pod).get("phase") in ("Pending", *_FINISHED)
 
 
+def counted_part(pod: Object) -> Object:
+    """What `counts` reads of a pod."""
+    metadata, status = pod["metadata"], objects.status(pod)
+    names = ("name", "namespace", "labels", "ownerReferences", "deletionTimestamp")
+    ready = [condition for condition in objects.nested_list(status, "conditions") if condition.get("type") == "Ready"]
+    return {
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+        "status": {"phase": status.get("phase"), "conditions": ready},
+    }
+
+
+def counts_for(budget: Object, pod: Object) -> bool:
+    return selects(budget, pod) and objects.status(pod).get("phase") not in _FINISHED
+
+
 def counts(budget: Object, pods: Iterable[Object], lookup: Lookup) -> dict[str, int]:
     """The numbers of the status, by their names."""
-    active = [pod for pod in pods if selects(budget, pod) and objects.status(pod).get("phase") not in _FINISHED]
+    return counts_of([pod for pod in pods if counts_for(budget, pod)], budget, lookup)
+
+
+def counts_of(active: Sequence[Object], budget: Object, lookup: Lookup) -> dict[str, int]:
+    """The same, of the pods that count for the budget."""
     healthy = sum(map(is_healthy, active))
     expected, desired = _expected_and_desired(objects.spec(budget), active, lookup)
     allowed = max(0, healthy - desired) if expected else 0
@@ -70,6 +89,8 @@ def _replicas(active: Sequence[Object], lookup: Lookup) -> int:
     replicas: dict[str, int] = {}
     for pod in active:
         owner = objects.controller_of(pod) or {}
+        if owner.get("uid") in replicas:
+            continue
         resource = _SCALED.get((owner.get("apiVersion", ""), owner.get("kind", "")))
         controller = lookup.get(resource, objects.namespace(pod), owner["name"]) if resource else None
         if controller is not None and objects.uid(controller) == owner.get("uid"):

@@ -22,6 +22,7 @@ from pykueue.apiserver.calls import (
     ObjectResponse,
     PatchBody,
     ResourceTarget,
+    Sink,
     UserInfo,
     Verbs,
     WatchCall,
@@ -36,7 +37,7 @@ _FRAMES_PER_TURN = 8
 """A reader of frames handles many of one commit; others get their turns of the event loop."""
 
 
-class FrameQueue:
+class FrameQueue(Sink):
     """A sink that queues frames until they are read. It closes when its backlog gets too long."""
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """Get, list and watch."""
 
 import base64
-from collections.abc import Sequence
+import builtins
+from collections.abc import Iterator
 from typing import Annotated
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -12,6 +12,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind
 from pykueue.apiserver import scales, selection, versions
 from pykueue.apiserver.calls import (
+    FirstFrames,
     ListCall,
     ObjectResponse,
     Page,
@@ -21,7 +22,8 @@ from pykueue.apiserver.calls import (
     WatchCall,
     WatchFrame,
 )
-from pykueue.apiserver.store.rows import Stored, StoreKey
+from pykueue.apiserver.slices import Slices
+from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
 from pykueue.apiserver.watches import Watch, WatchHub, bookmark_frame
 
@@ -42,11 +44,10 @@ _TOKEN = msgspec.json.Decoder(_ContinueToken)
 class ReadHandler:
     """Reads see only committed changes."""
 
-    def __init__(self, store: Store, hub: WatchHub) -> None:
+    def __init__(self, store: Store, hub: WatchHub, slices: Slices) -> None:
         self._store = store
         self._hub = hub
-        self._first_frames: WeakValueDictionary[tuple[str, StoreKey, int], WatchFrame] = WeakValueDictionary()
-        """First events of watches that wait for their clients: all watches share them."""
+        self._slices = slices
 
     def get(self, target: ResourceTarget, resource_version: str) -> ObjectResponse:
         _number(resource_version)
@@ -57,19 +58,23 @@ class ReadHandler:
             return ObjectResponse(encoded=msgspec.json.encode(scales.read(target.kind, stored.decode())))
         return ObjectResponse(kind=target.kind, stored=stored)
 
-    def list(self, target: ResourceTarget, call: ListCall) -> Page:
+    async def list(self, target: ResourceTarget, call: ListCall) -> Page:
+        """The objects of one revision, however many turns of the event loop it takes."""
         selected = selection.parse(target, call.label_selector, call.field_selector)
         revision, start = self._position(call)
         matching = self._candidates(selected, revision)
-        if not selected.is_everything:
-            matching = [stored for stored in matching if selected.matches(stored)]
         if start:
             matching = [stored for stored in matching if stored.key[2:] > start]
+        if not selected.is_everything:
+            candidates, matching = matching, []
+            await self._slices.run(_select(selected, candidates, matching), target.namespace)
         page = matching[: call.limit] if call.limit else matching
         is_partial = len(page) < len(matching)
+        items: list[bytes] = []
+        await self._slices.run(_encode(target.kind, page, items), target.namespace)
         return Page(
             kind=target.kind,
-            items=[versions.encode_as(target.kind, stored) for stored in page],
+            items=items,
             resource_version=str(revision),
             continue_token=_token(revision, page[-1]) if is_partial else "",
             remaining_item_count=len(matching) - len(page) if is_partial and selected.is_everything else None,
@@ -85,25 +90,17 @@ class ReadHandler:
         watch = Watch(self._hub, target.kind, selected, sink)
         watch.wants_bookmarks = call.allow_bookmarks
         if sends_state:
-            for stored in self._candidates(selected, self._store.revision):
-                if selected.matches(stored):
-                    watch.send(self._first_frame(target.kind, stored))
-            if call.send_initial_events and call.allow_bookmarks:
-                watch.send(bookmark_frame(target.kind, self._store.revision, ends_initial_events=True))
-        history = [] if sends_state or not begin else self._store.changes_after(begin)
-        self._hub.add(watch, history)
+            revision = self._store.revision
+            has_bookmark = bool(call.send_initial_events and call.allow_bookmarks)
+            first = _state_frames(selected, self._candidates(selected, revision), revision, has_bookmark=has_bookmark)
+        else:
+            first = watch.frames_of(self._store.changes_after(begin) if begin else [])
+        self._hub.add(watch, first)
         if call.timeout_seconds:
             watch.expire_after(call.timeout_seconds)
         return watch
 
-    def _first_frame(self, kind: Kind, stored: Stored) -> WatchFrame:
-        key = (kind.api_version, stored.key, stored.revision)
-        frame = self._first_frames.get(key)
-        if frame is None:
-            frame = self._first_frames[key] = WatchFrame("ADDED", versions.encode_as(kind, stored))
-        return frame
-
-    def _candidates(self, selected: selection.Selection, revision: int) -> Sequence[Stored]:
+    def _candidates(self, selected: selection.Selection, revision: int) -> builtins.list[Stored]:
         """The objects of a revision that fit the namespace and the name of a selection."""
         group = versions.storage_group(selected.kind)
         if revision == self._store.revision:
@@ -130,6 +127,36 @@ class ReadHandler:
                 raise too_old(revision, self._store.floor)
             return revision, None
         return self._store.revision, None
+
+
+def _select(selected: selection.Selection, candidates: list[Stored], matching: list[Stored]) -> Iterator[int]:
+    """Steps that collect what matches."""
+    for stored in candidates:
+        if selected.matches(stored):
+            matching.append(stored)
+        yield stored.size if selected.fields else 0
+
+
+def _encode(kind: Kind, page: list[Stored], items: list[bytes]) -> Iterator[int]:
+    """Steps that encode the objects of a page. What is sent as it is stored costs nothing."""
+    is_stored_so = versions.is_storage_version(kind) and kind.plural != "events"
+    if is_stored_so:
+        items += [stored.data for stored in page]
+        return
+    for stored in page:
+        items.append(versions.encode_as(kind, stored))
+        yield len(items[-1])
+
+
+def _state_frames(
+    selected: selection.Selection, candidates: list[Stored], revision: int, *, has_bookmark: bool
+) -> FirstFrames:
+    """The objects as events, encoded when a client is ready to read them."""
+    kind = selected.kind
+    for stored in candidates:
+        yield WatchFrame("ADDED", versions.encode_as(kind, stored)) if selected.matches(stored) else stored.size
+    if has_bookmark:
+        yield bookmark_frame(kind, revision, ends_initial_events=True)
 
 
 def too_old(revision: int, floor: int) -> ApiError:

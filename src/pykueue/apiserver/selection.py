@@ -9,6 +9,9 @@ from pykueue.apiserver import versions
 from pykueue.apiserver.calls import ResourceTarget
 from pykueue.apiserver.store.rows import Stored, StoreKey
 
+Decoded = dict[tuple[int, str], Object]
+"""Objects by revision and API version."""
+
 _METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 _REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
@@ -91,20 +94,26 @@ class Selection:
         """Whether the namespace and the name fit."""
         return (not self.namespace or key.namespace == self.namespace) and (not self.name or key.name == self.name)
 
-    def matches(self, stored: Stored) -> bool:
-        """Whether the labels and fields fit. The caller has checked the key with `includes`."""
-        return selectors.matches(self.labels, stored.meta.labels) and (not self.fields or self._fields_match(stored))
+    def matches(self, stored: Stored, decoded: Decoded | None = None) -> bool:
+        """Whether the labels and fields fit. The caller has checked the key with `includes`.
 
-    def _fields_match(self, stored: Stored) -> bool:
-        obj = None
+        Those who compare one object with many selections share what was `decoded` for them.
+        """
+        if not selectors.matches(self.labels, stored.meta.labels):
+            return False
+        return not self.fields or self._fields_match(stored, {} if decoded is None else decoded)
+
+    def _fields_match(self, stored: Stored, decoded: Decoded) -> bool:
         for requirement in self.fields:
             if requirement.path == "metadata.name":
                 value = stored.key.name
             elif requirement.path == "metadata.namespace":
                 value = stored.key.namespace
             else:
-                obj = obj or versions.from_storage(self.kind, stored.decode())
-                value = _field_value(self.kind, obj, requirement.path)
+                version = (stored.revision, self.kind.api_version)
+                if version not in decoded:
+                    decoded[version] = versions.from_storage(self.kind, stored.decode())
+                value = _field_value(self.kind, decoded[version], requirement.path)
             if not requirement.matches(value):
                 return False
         return True

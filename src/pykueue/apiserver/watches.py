@@ -1,7 +1,7 @@
 """Watches: sends every committed change once, in order, to each watch whose selection it touches.
 
 This is where a watch event leaves the store. The store calls `WatchHub.publish` with each
-committed batch; `_deliver` hands a `WatchFrame` to the watch's sink; `http/watch_streams.py`
+committed batch and hands a `WatchFrame` to the watch's sink; `http/watch_streams.py`
 writes the frame to the connection, and `LocalClient.watch` yields it inside this process.
 
 An event is encoded once per version and type, however many watchers there are. A watch that
@@ -18,8 +18,8 @@ import msgspec
 
 from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import versions
-from pykueue.apiserver.calls import Sink, WatchFrame
-from pykueue.apiserver.selection import Selection
+from pykueue.apiserver.calls import FirstFrames, Sink, WatchFrame
+from pykueue.apiserver.selection import Decoded, Selection
 from pykueue.apiserver.store.rows import StoreChange, Stored
 
 log = logging.getLogger(__name__)
@@ -46,9 +46,25 @@ class Watch:
         self._hub = hub
         self._sink = sink
         self._timer: asyncio.TimerHandle | None = None
+        self._has_ended = False
 
     def send(self, frame: WatchFrame) -> None:
         self._sink.send(frame)
+
+    def send_first(self, frames: FirstFrames) -> None:
+        self._sink.send_first(frames)
+
+    def frames_of(self, history: Iterable[StoreChange]) -> FirstFrames:
+        """The frames of past changes."""
+        for change in history:
+            key = change.now.key
+            if (key.group, key.plural) == self.resource and self.selection.includes(key):
+                frame = _frame(self, _ChangeFrames(change))
+                if self._has_ended:
+                    return
+                yield change.now.size if frame is None else frame
+            else:
+                yield 0
 
     def expire_after(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
@@ -60,6 +76,7 @@ class Watch:
 
     def end(self) -> None:
         if self._hub.remove(self):
+            self._has_ended = True
             self.cancel()
             self._sink.close()
 
@@ -67,22 +84,23 @@ class Watch:
 class _ChangeFrames:
     """The frames of one change: one per version and event type, shared by all watchers."""
 
-    __slots__ = ("_frames", "change")
+    __slots__ = ("_decoded", "_frames", "change")
 
     def __init__(self, change: StoreChange) -> None:
         self.change = change
         self._frames: dict[tuple[str, str, str], WatchFrame] = {}
+        self._decoded: Decoded = {}
 
     def frame(self, watch: Watch) -> WatchFrame | None:
         """The frame for a watch; None if the change does not touch its selection."""
         change = self.change
-        is_in = not change.is_deleted and watch.selection.matches(change.now)
+        is_in = not change.is_deleted and watch.selection.matches(change.now, self._decoded)
         if change.before is None:
             was_in = False
         elif watch.selection.is_everything:
             was_in = True
         else:
-            was_in = watch.selection.matches(change.before)
+            was_in = watch.selection.matches(change.before, self._decoded)
         if is_in:
             return self._shared("MODIFIED" if was_in else "ADDED", watch.kind)
         return self._shared("DELETED", watch.kind) if was_in else None
@@ -110,20 +128,18 @@ class _ChangeFrames:
         return Stored(change.now.key, change.revision, msgspec.json.encode(obj), change.before.meta)
 
 
-def _deliver(watch: Watch, frames: _ChangeFrames) -> None:
-    """Send a change to a watch.
+def _frame(watch: Watch, frames: _ChangeFrames) -> WatchFrame | None:
+    """The frame of a change for a watch; None if there is none.
 
     If the change cannot be converted to the watch's version, the watch ends. Its client then lists
     again and misses nothing.
     """
     try:
-        frame = frames.frame(watch)
+        return frames.frame(watch)
     except Exception:
         log.exception("revision %d cannot be shown as %s", frames.change.revision, watch.kind.api_version)
         watch.end()
-        return
-    if frame is not None:
-        watch.send(frame)
+        return None
 
 
 class WatchHub:
@@ -143,13 +159,10 @@ class WatchHub:
         for watch in self._all():
             watch.end()
 
-    def add(self, watch: Watch, history: Iterable[StoreChange]) -> None:
-        """Deliver the changes of `history`, then every later change."""
+    def add(self, watch: Watch, first: FirstFrames) -> None:
+        """Send the first frames, then every later change."""
         self._watches[watch.resource][watch] = None
-        for change in history:
-            key = change.now.key
-            if (key.group, key.plural) == watch.resource and watch.selection.includes(key):
-                _deliver(watch, _ChangeFrames(change))
+        watch.send_first(first)
 
     def remove(self, watch: Watch) -> bool:
         """True if the watch was still active."""
@@ -164,8 +177,8 @@ class WatchHub:
                 continue
             frames = _ChangeFrames(change)
             for watch in list(watches):
-                if watch.selection.includes(key):
-                    _deliver(watch, frames)
+                if watch.selection.includes(key) and (frame := _frame(watch, frames)) is not None:
+                    watch.send(frame)
 
     def send_bookmarks(self) -> None:
         revision = self._current_revision()

@@ -9,6 +9,7 @@ from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import (
     PatchBody,
     ResourceTarget,
+    Sink,
     Subscription,
     UserInfo,
     Verbs,
@@ -28,7 +29,7 @@ _WRITER = WriteCall(
 )
 
 
-class ClusterRoleAggregation:
+class ClusterRoleAggregation(Sink):
     def __init__(self, verbs: Verbs, scheme: Scheme, authorizer: Authorizer) -> None:
         self._verbs = verbs
         self._authorizer = authorizer

@@ -27,6 +27,7 @@ from pykueue.apiserver.calls import (
 )
 from pykueue.apiserver.context import Context
 from pykueue.apiserver.deletion import FOREGROUND, ORPHAN
+from pykueue.apiserver.slices import Slices
 from pykueue.apiserver.store.rows import OwnerReference, StoreChange, Stored, StoreKey
 from pykueue.kube.client import PatchType
 from pykueue.kube.clock import WallClock
@@ -40,6 +41,7 @@ USER = UserInfo(
 
 RETRY_NS = SECOND_NS
 _WORKERS = 64
+_DEPENDENTS_PER_TURN = 64
 
 
 class NotServedError(Exception):
@@ -54,6 +56,7 @@ class GarbageCollector:
         self._store = store
         self._scheme = context.scheme
         self._clock = context.clock
+        self._slices = Slices()
         self._key_by_uid: dict[str, StoreKey] = {}
         self._dependents: dict[str, dict[StoreKey, None]] = defaultdict(dict)
         for group, plural in store.collections():
@@ -178,7 +181,7 @@ class GarbageCollector:
         owners = stored.meta.owner_references or ()
         absent = [owner for owner in owners if self._is_absent(stored, owner)]
         waiting = [owner for owner in owners if self._waits_for_dependents(stored, owner)]
-        remaining = [owner for owner in owners if owner not in absent and owner not in waiting]
+        remaining = list(set(owners).difference(absent, waiting))
         if not absent and not waiting:
             return
         for owner in absent:
@@ -241,9 +244,14 @@ class GarbageCollector:
 
     async def _finish_foreground_deletion(self, owner: Stored) -> None:
         is_blocked = False
-        for dependent in self._dependents_of(owner):
-            is_blocked |= any(reference.block_owner_deletion for reference in self._references(dependent, owner))
-            self.queue.add(dependent.key)
+        keys = list(self._dependents.get(owner.meta.uid, ()))
+        for start in range(0, len(keys), _DEPENDENTS_PER_TURN):
+            if start:
+                await self._slices.turn(owner.key.namespace)
+            for dependent in filter(None, map(self._store.head, keys[start : start + _DEPENDENTS_PER_TURN])):
+                for reference in self._references(dependent, owner):
+                    is_blocked |= bool(reference.block_owner_deletion)
+                    self.queue.add(dependent.key)
         if not is_blocked:
             await self._remove_finalizer(owner, FOREGROUND)
 

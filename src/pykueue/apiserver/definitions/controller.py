@@ -19,6 +19,7 @@ from pykueue.apiserver.calls import (
     ListCall,
     PatchBody,
     ResourceTarget,
+    Sink,
     Subscription,
     UserInfo,
     Verbs,
@@ -37,7 +38,7 @@ GROUP = "apiextensions.k8s.io"
 _WRITER = WriteCall(user=UserInfo(name="system:apiserver", groups=("system:masters",)), field_manager="kube-apiserver")
 
 
-class DefinitionController:
+class DefinitionController(Sink):
     def __init__(self, verbs: Verbs, scheme: Scheme, changed: Callable[[], None]) -> None:
         self._verbs = verbs
         self._scheme = scheme
@@ -131,7 +132,7 @@ class DefinitionController:
         await self._verbs.patch(target, PatchBody(type=PatchType.MERGE, body=body), _WRITER)
 
 
-class _DeletionSignal:
+class _DeletionSignal(Sink):
     """A sink that sets an event when an object is deleted."""
 
     def __init__(self) -> None:

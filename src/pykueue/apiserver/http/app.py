@@ -16,6 +16,7 @@ from pykueue.apiserver.http.hooks import Hooks
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.http.non_resource_paths import NonResourcePaths, is_public, page_not_found
 from pykueue.apiserver.http.openapi import OpenApi
+from pykueue.apiserver.http.slow_thread import SlowThread
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
 
@@ -44,7 +45,8 @@ class Application:
         self.non_resource_paths = NonResourcePaths(self.discovery, self.openapi, self.hooks)
         self.address = ""
         self._authenticate = authenticate
-        self.resources = resources.Resources(verbs)
+        self.slow_thread = SlowThread()
+        self.resources = resources.Resources(verbs, self.slow_thread)
 
     def kinds_changed(self) -> None:
         """Called when a CustomResourceDefinition changes. The documents are built again."""

@@ -7,7 +7,7 @@ all lists share. The listener keeps the seat of the request until the client has
 
 import asyncio
 import zlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from multidict import CIMultiDict
 
@@ -15,15 +15,26 @@ from pykueue.apiserver.http.exchanges import LARGE_BYTES, SEND_SECONDS, Exchange
 
 __all__ = ("LARGE_BYTES", "pieces", "send")
 
+Turn = Callable[[], Awaitable[None]]
+
 _PIECE_BYTES = 64 * 1024
 _COMPRESSED_PIECE_BYTES = 512 * 1024
 _GZIP_FORMAT = 31
 
 
 async def send(
-    exchange: Exchange, parts: list[bytes], status: int, headers: CIMultiDict[str], *, is_compressed: bool
+    exchange: Exchange,
+    parts: list[bytes],
+    status: int,
+    headers: CIMultiDict[str],
+    *,
+    is_compressed: bool,
+    turn: Turn,
 ) -> None:
-    """Send the parts of a body. A client that does not read them is disconnected."""
+    """Send the parts of a body. A client that does not read them is disconnected.
+
+    Each piece waits for a `turn` of its user: to encrypt it takes as long as a small request.
+    """
     if is_compressed:
         headers["Content-Encoding"] = "gzip"
         headers.add("Vary", "Accept-Encoding")
@@ -32,6 +43,7 @@ async def send(
             stream = await exchange.start(status, headers)
             compressor = zlib.compressobj(1, wbits=_GZIP_FORMAT) if is_compressed else None
             for piece in pieces(parts, _COMPRESSED_PIECE_BYTES if compressor else _PIECE_BYTES):
+                await turn()
                 data = await asyncio.to_thread(compressor.compress, piece) if compressor else piece
                 stream.write(data)
                 await stream.drain()

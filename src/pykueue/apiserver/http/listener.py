@@ -6,6 +6,7 @@ their requests on one connection.
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import logging
 import ssl
@@ -18,13 +19,14 @@ from pykueue.api import errors, escaping
 from pykueue.apiserver.http import bodies, large_responses, routes, watch_streams
 from pykueue.apiserver.http.app import ANONYMOUS, Application
 from pykueue.apiserver.http.connections import Acceptor, ConnectionLimits, Connections
-from pykueue.apiserver.http.decoding import BodyDecoder
 from pykueue.apiserver.http.exchanges import BodyError, Exchange
 from pykueue.apiserver.http.http1 import Http1Server
 from pykueue.apiserver.http.http2_exchange import Http2Server
+from pykueue.apiserver.http.large_responses import Turn
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
 from pykueue.apiserver.http.priority_levels import PriorityLevels, Seat, body_timeout, queue_of
 from pykueue.apiserver.http.revocation import ActiveStream, Revocation
+from pykueue.apiserver.slices import Slices
 from pykueue.kube import server_header
 from pykueue.kube.supervisor import Supervisor
 
@@ -33,6 +35,8 @@ log = logging.getLogger(__name__)
 _COMPRESS_BYTES = 128 * 1024
 _LARGEST_INDENTED_BYTES = 1024 * 1024
 _BROWSERS = ("curl/", "Wget/", "Mozilla/")
+_PIECES_PER_TURN = 4
+"""Of large responses, each 64 KB."""
 _STOP_SECONDS = 1.0
 _BODY_SECONDS = 30.0
 _UNAUTHENTICATED = "system:unauthenticated"
@@ -56,7 +60,7 @@ class Listener:
         self._is_own_host = is_own_host
         self._limits = limits
         self._levels = PriorityLevels()
-        self._decoder = BodyDecoder()
+        self._pieces = Slices(_PIECES_PER_TURN)
         self._flush_queue = watch_streams.FlushQueue()
         self._revocation = Revocation(application)
         self._tasks = Supervisor()
@@ -78,7 +82,7 @@ class Listener:
         await self._tasks.stop()
         if self._server is not None:
             await self._server.stop()
-        self._decoder.stop()
+        self._application.slow_thread.stop()
 
     async def _handle(self, exchange: Exchange) -> None:
         server = self._server
@@ -153,7 +157,9 @@ class Listener:
                 )
             return
         if bodies.is_slow(request.content_type, len(request.data)):
-            decoded = await self._decoder.decode(request, queue_of(request.user))
+            decoded = await application.slow_thread.run(
+                queue_of(request.user), bodies.decode, request.content_type, request.data, request.most_values
+            )
             request = msgspec.structs.replace(request, decoded=decoded)
         response = await application.respond(request, endpoint, etag=exchange.headers.get("If-None-Match", ""))
         if isinstance(response.body, Upgrade):
@@ -165,7 +171,7 @@ class Listener:
                 seat.leave()
                 await _send_chunks(exchange, response)
         else:
-            await _send(exchange, response)
+            await _send(exchange, response, functools.partial(self._pieces.turn, queue_of(request.user)))
 
     @contextlib.asynccontextmanager
     async def _streaming(self, exchange: Exchange, request: HttpRequest, seat: Seat) -> AsyncIterator[None]:
@@ -243,7 +249,7 @@ async def _read_body(exchange: Exchange, seat: Seat, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-async def _send(exchange: Exchange, response: HttpResponse) -> None:
+async def _send(exchange: Exchange, response: HttpResponse, turn: Turn | None = None) -> None:
     body = response.body
     assert not isinstance(body, AsyncIterator | Upgrade)
     parts = [body if isinstance(body, bytes) else msgspec.json.encode(body)] if not isinstance(body, list) else body
@@ -252,9 +258,15 @@ async def _send(exchange: Exchange, response: HttpResponse) -> None:
         parts = [msgspec.json.format(b"".join(parts), indent=2) + b"\n"]
     elif size > large_responses.LARGE_BYTES:
         is_compressed = size > _COMPRESS_BYTES and _is_worth_compressing(exchange)
-        await large_responses.send(exchange, parts, response.status, headers, is_compressed=is_compressed)
+        await large_responses.send(
+            exchange, parts, response.status, headers, is_compressed=is_compressed, turn=turn or _no_turn
+        )
         return
     await exchange.respond(response.status, headers, b"".join(parts))
+
+
+async def _no_turn() -> None:
+    """Nobody else has to be considered."""
 
 
 async def _send_error(exchange: Exchange, error: errors.ApiError) -> None:

@@ -13,8 +13,8 @@ from typing import Self
 
 from pykueue.api import errors
 from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.fair_queue import FairQueue
 from pykueue.apiserver.http import bodies
-from pykueue.apiserver.http.fair_queue import FairQueue
 
 _MASTERS = "system:masters"
 _SYSTEM_USERS = (

@@ -11,6 +11,7 @@ from pykueue.api import objects
 from pykueue.api.scheme import Object, Scheme
 from pykueue.apiserver.calls import (
     ResourceTarget,
+    Sink,
     Subscription,
     UserInfo,
     Verbs,
@@ -104,7 +105,7 @@ def _subject(subject: Object, namespace: str) -> Subject:
     return (subject.get("kind", ""), name)
 
 
-class _RbacSink:
+class _RbacSink(Sink):
     """A sink that passes every event of one RBAC kind to the authorizer."""
 
     def __init__(self, authorizer: Authorizer, plural: str) -> None:
