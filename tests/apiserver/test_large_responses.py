@@ -1,7 +1,9 @@
 """A client that does not read costs the server no memory."""
 
 import asyncio
+import functools
 import io
+import itertools
 import json
 import random
 import socket
@@ -15,7 +17,9 @@ from tests.cost.raw_client import Server
 from tests.e2e.conftest import start_server, stop_server
 
 from pykueue.api import resources
-from pykueue.apiserver.http import large_responses
+from pykueue.apiserver.http import large_responses, listener
+from pykueue.apiserver.http.messages import HttpResponse
+from pykueue.apiserver.slices import Slices
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the memory is read from /proc")
 COUNT, OBJECT_BYTES = 12, 900_000
@@ -130,3 +134,60 @@ async def test_a_client_of_http_1_0_gets_a_large_response_until_the_connection_e
     assert head.split()[1] == b"200"
     assert b"chunked" not in head
     assert any(text in str(json.loads(line)) for line in content.splitlines())
+
+
+class Chunks:
+    """The body of a stream with many chunks, which counts how many of all streams were made."""
+
+    made = 0
+
+    def __init__(self, count):
+        self._count = count
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self._count:
+            raise StopAsyncIteration
+        self._count -= 1
+        Chunks.made += 1
+        return b"x"
+
+
+class Client:
+    """An exchange with a client that reads everything."""
+
+    async def start(self, _status, _headers):
+        return self
+
+    def on_disconnect(self, _callback):
+        pass
+
+    def cancel(self):
+        pass
+
+    def write(self, _data):
+        pass
+
+    async def drain(self):
+        pass
+
+    async def end(self):
+        pass
+
+
+async def test_pieces_of_streams_are_made_in_turns():
+    slices = Slices(4)
+    streams = [
+        asyncio.ensure_future(
+            listener._send_chunks(Client(), HttpResponse(body=Chunks(5)), functools.partial(slices.turn, "jane"))
+        )
+        for _ in range(30)
+    ]
+    counts = [0]
+    while not all(stream.done() for stream in streams):
+        await asyncio.sleep(0)
+        counts.append(Chunks.made)
+    assert counts[-1] == 150
+    assert max(later - former for former, later in itertools.pairwise(counts)) <= 8

@@ -457,3 +457,12 @@ async def test_a_token_secret_without_an_account_is_stored_with_a_warning(api):
     answer = await create(api, secret | {"type": "kubernetes.io/service-account-token"})
     expected = "no token is written to this Secret: its service account does not exist, or you may not get Secrets"
     assert (answer.code, answer.warnings) == (201, (expected,))
+
+
+@pytest.mark.parametrize("kind", ["ResourceQuota", "LimitRange"])
+async def test_a_namespace_has_a_hundred_quotas_at_most(api, kind):
+    spec = {"hard": {"pods": "1000"}} if kind == "ResourceQuota" else {"limits": []}
+    answers = [await create(api, core(kind, f"q{number}", spec=spec)) for number in range(101)]
+    assert [answer.code for answer in answers] == [201] * 100 + [403]
+    assert "has 100" in answers[-1].body["message"]
+    assert "delete one first" in answers[-1].body["message"]

@@ -9,6 +9,7 @@ import pytest
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http import service_accounts
+from pykueue.apiserver.security import authorizer as module
 from pykueue.apiserver.security import certificates, files, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
@@ -321,3 +322,46 @@ def test_an_invalid_token_of_a_service_account_has_no_user():
     accounts = service_accounts.ServiceAccounts(b"key", lambda *_: None, lambda _: True)
     for token in ("", "a.b.c", "..", "a.b", "\u00fc.b.c", "e30.e30.e30"):
         assert accounts.user(token) is None
+
+
+def test_a_change_of_a_binding_costs_what_that_binding_has(authorizer, monkeypatch):
+    """Whoever administers a namespace may bind thousands of subjects."""
+    for number in range(20):
+        authorizer.observe("rolebindings", "ADDED", _large_binding(f"b{number}", subjects=100))
+    read = []
+    subject = module._subject
+    monkeypatch.setattr(module, "_subject", lambda *given: read.append(given) or subject(*given))
+    authorizer.observe("rolebindings", "MODIFIED", _large_binding("b0", subjects=3))
+    authorizer.allows(JANE, AccessRequest(verb="get", resource="pods", namespace="ml"))
+    assert len(read) == 103
+
+
+def _large_binding(name, *, subjects):
+    return {
+        "metadata": {"name": name, "namespace": "ml"},
+        "roleRef": {"kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "User", "name": f"u{number}"} for number in range(subjects)],
+    }
+
+
+def test_a_changed_binding_gives_and_takes_rights_at_once(authorizer):
+    may = AccessRequest(verb="get", resource="pods", namespace="ml")
+    users = [UserInfo(name=f"u{number}") for number in range(3)]
+    authorizer.observe("rolebindings", "ADDED", _large_binding("b", subjects=3))
+    authorizer.observe("rolebindings", "ADDED", _large_binding("c", subjects=1))
+    assert [authorizer.allows(user, may) for user in users] == [True, True, True]
+    authorizer.observe("rolebindings", "MODIFIED", _large_binding("b", subjects=2))
+    assert [authorizer.allows(user, may) for user in users] == [True, True, False]
+    authorizer.observe("rolebindings", "DELETED", _large_binding("b", subjects=2))
+    assert [authorizer.allows(user, may) for user in users] == [True, False, False]
+    authorizer.observe("rolebindings", "DELETED", _large_binding("c", subjects=1))
+    assert [authorizer.allows(user, may) for user in users] == [False, False, False]
+
+
+def test_a_changed_cluster_role_changes_the_rights_in_every_namespace(authorizer):
+    may = AccessRequest(verb="get", resource="pods", namespace="ml")
+    authorizer.observe("rolebindings", "ADDED", _large_binding("b", subjects=1))
+    user = UserInfo(name="u0")
+    assert authorizer.allows(user, may)
+    authorizer.observe("clusterroles", "MODIFIED", {"metadata": {"name": "view"}, "rules": []})
+    assert not authorizer.allows(user, may)

@@ -12,12 +12,13 @@ import time
 
 import pytest
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.apiserver.calls import DeleteCall, ListCall, ResourceTarget, WatchCall, WriteCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.http import negotiation, watch_streams
 from pykueue.apiserver.http.encoding import ResponseEncoder
 from pykueue.apiserver.http.slow_thread import SlowThread
+from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
 
@@ -121,6 +122,13 @@ async def a_list_of_events_in_another_group(server, turns):
         await server.core.list(server.target("events.k8s.io/v1", "Event"), ListCall())
 
 
+async def a_list_of_a_controller(server, turns):
+    await server.create_many("v1", "Pod", **pod())
+    client = LocalClient(server.core, server.scheme)
+    with turns.measured():
+        assert len((await client.list(resources.POD, "ml")).items) == server.count
+
+
 def a_list_as(accept):
     async def encode(server, turns):
         await server.create_many("v1", "Pod", **pod())
@@ -222,6 +230,7 @@ ACTIONS = {
     "a list as YAML": a_list_as("application/yaml"),
     "a list as a table": a_list_as(POD_LIST),
     "a list of metadata": a_list_as(POD_LIST.replace("Table", "PartialObjectMetadataList")),
+    "a list of a controller": a_list_of_a_controller,
     "a watch": a_watch_of_all,
     "a watch with a field selector": a_watch_with_a_field_selector,
     "a deleted collection": a_deleted_collection,

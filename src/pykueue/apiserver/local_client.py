@@ -6,8 +6,9 @@ to writes carry the server's shared objects, which must not be changed.
 """
 
 import asyncio
+import builtins
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from pykueue.apiserver.calls import (
     WriteCall,
 )
 from pykueue.apiserver.http import routes
+from pykueue.apiserver.slices import Slices
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
 
 _LONGEST_BACKLOG = 100_000
@@ -92,6 +94,7 @@ class LocalClient:
         self._is_trusted = is_trusted
         self._shows_managers = shows_managers
         self._scheme = scheme
+        self._slices = Slices()
         self._user = user
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -110,11 +113,17 @@ class LocalClient:
             resource_version=options.resource_version,
         )
         page = await self._core.list(self._target(resource, namespace), call)
-        items = page.decode()
-        if not self._shows_managers:
-            for item in items:
-                item["metadata"].pop("managedFields", None)
+        items: builtins.list[Object] = []
+        await self._slices.run(self._decode(page.items, items), namespace)
         return ObjectList(items=items, resource_version=page.resource_version, continue_token=page.continue_token)
+
+    def _decode(self, encoded: Sequence[bytes], items: builtins.list[Object]) -> Iterator[int]:
+        """Steps that decode the objects of a list."""
+        for data in encoded:
+            items.append(msgspec.json.decode(data))
+            if not self._shows_managers:
+                items[-1]["metadata"].pop("managedFields", None)
+            yield len(data)
 
     async def watch(
         self,

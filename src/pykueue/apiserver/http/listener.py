@@ -169,7 +169,7 @@ class Listener:
         elif isinstance(response.body, AsyncIterator):
             async with self._streaming(exchange, request, stream_seat):
                 seat.leave()
-                await _send_chunks(exchange, response)
+                await _send_chunks(exchange, response, functools.partial(self._pieces.turn, queue_of(request.user)))
         else:
             await _send(exchange, response, functools.partial(self._pieces.turn, queue_of(request.user)))
 
@@ -276,16 +276,18 @@ async def _send_error(exchange: Exchange, error: errors.ApiError) -> None:
     await _send(exchange, _error_response(error))
 
 
-async def _send_chunks(exchange: Exchange, response: HttpResponse) -> None:
-    """Send the chunks of a response at the speed of the client."""
+async def _send_chunks(exchange: Exchange, response: HttpResponse, turn: Turn) -> None:
+    """Send the chunks of a response at the speed of the client. Each is made in a turn of its user."""
     chunks = response.body
     assert isinstance(chunks, AsyncIterator)
     stream = await exchange.start(response.status, _headers(response))
     exchange.on_disconnect(exchange.cancel)
     try:
+        await turn()
         async for chunk in chunks:
             stream.write(chunk)
             await stream.drain()
+            await turn()
     finally:
         if (close := getattr(chunks, "aclose", None)) is not None:
             await close()

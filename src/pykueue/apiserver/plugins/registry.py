@@ -3,6 +3,7 @@
 from pykueue.api.scheme import Scheme
 from pykueue.apiserver.admission import AdmissionPlugin, MutatingPlugin
 from pykueue.apiserver.plugins.mutating_policies import MutatingPolicies
+from pykueue.apiserver.plugins.object_limits import ObjectLimits
 from pykueue.apiserver.plugins.pod_security import PodSecurityAdmission
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage, ResourceQuotas
 from pykueue.apiserver.plugins.unenforced_kinds import UnenforcedKinds
@@ -28,6 +29,7 @@ class Plugins:
         self.of_writes: list[AdmissionPlugin] = [
             PodSecurityAdmission(),
             UnenforcedKinds(),
+            ObjectLimits(store),
             validating_policies,
             validating_webhooks,
             ResourceQuotas(usage),

@@ -4,7 +4,6 @@
 write. Members of `system:masters` may do everything, as in Kubernetes.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from pykueue.api import objects
@@ -24,6 +23,7 @@ from pykueue.kube.delegation import AccessRequest
 
 GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+_BINDINGS = ("rolebindings", "clusterrolebindings")
 _CACHED_USERS = 10_000
 
 Subject = tuple[str, str]
@@ -33,8 +33,10 @@ Subject = tuple[str, str]
 class Authorizer:
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], Object]] = {plural: {} for plural in _PLURALS}
-        self._bindings: dict[str, dict[Subject, list[Object]]] | None = None
-        self._rules: dict[tuple[str, tuple[str, ...], str], list[Rule]] = {}
+        self._bindings: dict[str, dict[Subject, dict[str, Object]]] = {}
+        """Bindings by namespace ("" for cluster role bindings), subject and name."""
+        self._rules: dict[str, dict[tuple[str, tuple[str, ...]], list[Rule]]] = {}
+        """The rules that were collected, by namespace and user."""
 
     async def watch(self, verbs: Verbs, scheme: Scheme) -> list[Subscription]:
         subscriptions = []
@@ -45,13 +47,29 @@ class Authorizer:
         return subscriptions
 
     def observe(self, plural: str, event: str, obj: Object) -> None:
-        key = (objects.namespace(obj), objects.name(obj))
-        if event == "DELETED":
-            self._objects[plural].pop(key, None)
+        """Note a change. It costs what the changed object has, not what there is in all namespaces."""
+        namespace, name = objects.namespace(obj), objects.name(obj)
+        before = self._objects[plural].pop((namespace, name), None)
+        if event != "DELETED":
+            self._objects[plural][namespace, name] = obj
+        if plural in _BINDINGS:
+            self._index(namespace, before, None if event == "DELETED" else obj)
+        if namespace:
+            self._rules.pop(namespace, None)
         else:
-            self._objects[plural][key] = obj
-        self._bindings = None
-        self._rules.clear()
+            self._rules.clear()
+
+    def _index(self, namespace: str, before: Object | None, now: Object | None) -> None:
+        bindings = self._bindings.setdefault(namespace, {})
+        for subject in _subjects(before, namespace):
+            named = bindings.get(subject, {})
+            named.pop(objects.name(before or {}), None)
+            if not named:
+                bindings.pop(subject, None)
+        for subject in _subjects(now, namespace):
+            bindings.setdefault(subject, {})[objects.name(now or {})] = now or {}
+        if not bindings:
+            del self._bindings[namespace]
 
     def allows(self, user: UserInfo, access: AccessRequest) -> bool:
         if tokens.MASTERS in user.groups:
@@ -60,12 +78,13 @@ class Authorizer:
 
     def rules_of(self, user: UserInfo, namespace: str = "") -> list[Rule]:
         """All rules of the user in a namespace. "" means cluster-wide rules only."""
-        key = (user.name, user.groups, namespace)
-        user_rules = self._rules.get(key)
+        key = (user.name, user.groups)
+        user_rules = self._rules.get(namespace, {}).get(key)
         if user_rules is None:
-            if len(self._rules) >= _CACHED_USERS:
+            if sum(map(len, self._rules.values())) >= _CACHED_USERS:
                 self._rules.clear()
-            user_rules = self._rules[key] = list(self._collect(user, namespace))
+            user_rules = list(self._collect(user, namespace))
+            self._rules.setdefault(namespace, {})[key] = user_rules
         return user_rules
 
     def role_rules(self, role_ref: Object, namespace: str) -> list[Rule] | None:
@@ -79,23 +98,17 @@ class Authorizer:
         return self._objects["clusterroles"].values()
 
     def _collect(self, user: UserInfo, namespace: str) -> Iterable[Rule]:
-        by_namespace = self._by_namespace()
         subjects: list[Subject] = [("User", user.name), *(("Group", group) for group in user.groups)]
         for where in ("", namespace) if namespace else ("",):
-            bindings = by_namespace.get(where, {})
+            bindings = self._bindings.get(where, {})
             for subject in subjects:
-                for binding in bindings.get(subject, ()):
+                for binding in bindings.get(subject, {}).values():
                     yield from self.role_rules(binding.get("roleRef", {}), where) or ()
 
-    def _by_namespace(self) -> dict[str, dict[Subject, list[Object]]]:
-        """Bindings by namespace ("" for cluster role bindings) and subject."""
-        if self._bindings is None:
-            self._bindings = defaultdict(lambda: defaultdict(list))
-            for plural in ("clusterrolebindings", "rolebindings"):
-                for (namespace, _), binding in self._objects[plural].items():
-                    for subject in binding.get("subjects") or ():
-                        self._bindings[namespace][_subject(subject, namespace)].append(binding)
-        return self._bindings
+
+def _subjects(binding: Object | None, namespace: str) -> Iterable[Subject]:
+    for subject in (binding or {}).get("subjects") or ():
+        yield _subject(subject, namespace)
 
 
 def _subject(subject: Object, namespace: str) -> Subject:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from pykueue.api import integers, resources
 from pykueue.api.scheme import Object
+from pykueue.apiserver.fair_queue import FairQueue
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
+from pykueue.apiserver.http.priority_levels import Seat, queue_of
 from pykueue.app.visibility.start_estimates import StartEstimates
 from pykueue.controllers.scheduler import job_facts
 from pykueue.controllers.scheduler.job_facts import JobReference
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 VERSIONS = ("v1beta1", "v1beta2")
 EXPLANATIONS = "explanations"
 ESTIMATED_START = "estimatedStart"
+_LONGEST_QUEUE = 300
 RESOURCES = (
     ExtraResource(
         name="clusterqueues/pendingworkloads", kind="PendingWorkloadsSummary", namespaced=False, verbs=("get",)
@@ -52,6 +55,8 @@ class Queues:
 
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     estimates = StartEstimates(lambda: controllers.configuration)
+    explaining = FairQueue(1, _LONGEST_QUEUE)
+    """One explanation at a time, users in turn: it reads all Workloads of a namespace, and thinks in a thread."""
 
     async def handler(call: HttpRequest) -> HttpResponse:
         route = call.route
@@ -62,9 +67,10 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
                 verb="get", group=pending_report.GROUP, resource="clusterqueues", subresource="pendingworkloads"
             )
             may_see_all = api.authorizer.allows(call.user, everything)
-            answer = await explanation(
-                api.client(), queues, job, version=route.version, may_see_all=may_see_all, query=call.query
-            )
+            async with Seat(explaining, queue_of(call.user)):
+                answer = await explanation(
+                    api.client(), queues, job, version=route.version, may_see_all=may_see_all, query=call.query
+                )
             return HttpResponse(body=answer)
         namespace = route.namespace if route.plural == "localqueues" else ""
         summary = await pending(queues, route.name, namespace, version=route.version, query=call.query)

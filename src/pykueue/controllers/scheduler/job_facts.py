@@ -89,7 +89,8 @@ async def read(
     workload_object = await _find_workload(client, job)
     owner = await _find_job(client, job, workload_object)
     if workload_object is None and owner is None:
-        raise job.not_found(job.similar_names(await _list(client, resources.WORKLOAD, job.namespace) or ()))
+        workloads = await _list(client, resources.WORKLOAD, job.namespace) or ()
+        raise job.not_found(await asyncio.to_thread(job.similar_names, workloads))
     if workload_object is None and owner is not None and owner["kind"] == "Deployment":
         workload_object = await _workload_of_pods(client, owner)
     pods, nodes, warnings = await asyncio.gather(
