@@ -7,6 +7,7 @@ from pykueue.api import objects, resources
 from pykueue.cluster.scheduler import scheduling_pass
 from pykueue.cluster.scheduler.device_allocation import DevicePass
 from pykueue.kube.controller.cache import ObjectCache
+from pykueue.translate.device_selectors import DeviceSelector
 
 DRIVER = "gpu.example.com"
 KINDS = {
@@ -141,3 +142,35 @@ def test_the_first_alternative_that_is_free_is_taken(two_nodes):
 def test_a_claim_that_is_not_made_yet_is_waited_for(two_nodes):
     two_nodes.schedule(pod("p", resourceClaims=[{"name": "c", "resourceClaimTemplateName": "t"}]))
     assert "waiting for resource claim controller" in two_nodes.message("p")
+
+
+@pytest.mark.parametrize("needs", [9, 30])
+def test_alternatives_that_all_fail_are_not_tried_without_end(two_nodes, monkeypatch, needs):
+    """The expressions and the number of combinations are a user's."""
+    tried = []
+    matches = DevicePass._matches
+    monkeypatch.setattr(DevicePass, "_matches", lambda *given: tried.append(1) or matches(*given))
+    evaluated = []
+    evaluate = DeviceSelector.matches
+    monkeypatch.setattr(DeviceSelector, "matches", lambda *given: evaluated.append(1) or evaluate(*given))
+    requests = [
+        {
+            "name": f"r{number}",
+            "firstAvailable": [
+                {
+                    "name": f"s{option}",
+                    "deviceClassName": "gpu",
+                    "count": 2,
+                    "selectors": [{"cel": {"expression": f"device.driver != 'x{number}{option}'"}}],
+                }
+                for option in range(2)
+            ],
+        }
+        for number in range(needs)
+    ]
+    spec = {"kind": "ResourceClaim", "metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}}
+    two_nodes.schedule(device_class(), devices_of("n1", *({"name": f"g{index}"} for index in range(16))), spec)
+    two_nodes.schedule(claiming("p", "c"))
+    assert two_nodes.node_names() == {"p": ""}
+    assert len(evaluated) <= 1000
+    assert len(tried) <= 10_100

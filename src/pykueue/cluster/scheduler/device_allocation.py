@@ -11,7 +11,7 @@ from pykueue.api import entropy, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 from pykueue.cluster.scheduler import extended_resources
-from pykueue.cluster.scheduler.device_inventory import Device, SchedulableDevices
+from pykueue.cluster.scheduler.device_inventory import Device, DeviceKey, SchedulableDevices
 from pykueue.cluster.scheduler.fleet import NodeState
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import device_selectors
@@ -20,7 +20,9 @@ from pykueue.translate.device_selectors import DeviceSelector, SelectorError
 CANNOT_ALLOCATE = "cannot allocate all claims"
 ELSEWHERE = "resourceclaim not available on the node"
 _MOST_STEPS = 10_000
-"""How many devices are tried for the claims of one pod on one node."""
+"""How many devices are tried for the claims of one pod on one node, in all combinations together."""
+_EVALUATION_STEPS = 10
+"""How many steps an expression counts for, the first time it is evaluated for a device."""
 _MOST_DEVICES = 1000
 """A request of more devices fits no node. Kubernetes allocates at most 32 for a claim."""
 _MOST_COMBINATIONS = 64
@@ -70,6 +72,8 @@ class DevicePass:
         self._usage = self._inventory.usage(cache.all(resources.RESOURCE_CLAIM))
         self._classes = {objects.name(entry): entry for entry in cache.all(resources.DEVICE_CLASS)}
         self._selectors: dict[tuple[str, ...], DeviceSelector] = {}
+        self._matched: dict[tuple[tuple[str, ...], DeviceKey], bool] = {}
+        """Whether expressions match a device."""
         self._extended_claims = {
             owner["uid"]: claim
             for claim in cache.all(resources.RESOURCE_CLAIM)
@@ -138,10 +142,11 @@ class DevicePass:
     def _search(self, claims: Sequence[Object], node: Object) -> list[_Result] | None:
         """The devices of the first combination of subrequests that can be satisfied."""
         devices = list(self._inventory.devices(node))
+        steps = 0
         alternatives = [options for claim in claims for options in self._alternatives(claim, devices)]
         for combination in itertools.islice(itertools.product(*alternatives), _MOST_COMBINATIONS):
             needs = list(itertools.chain.from_iterable(combination))
-            search = _Search()
+            search = _Search(steps=steps)
             try:
                 is_complete = self._place(needs, devices, search)
             except SelectorError:
@@ -150,6 +155,8 @@ class DevicePass:
                 self._forget(result)
             if is_complete:
                 return search.results
+            if (steps := search.steps) > _MOST_STEPS:
+                break
         return None
 
     def _alternatives(self, claim: Object, devices: Sequence[Device]) -> Iterator[list[list[_Need]]]:
@@ -208,7 +215,7 @@ class DevicePass:
             if (
                 consumed is not None
                 and (is_admin or self._usage.fits(device, consumed, self._inventory.limits))
-                and self._matches(need.request, device)
+                and self._matches(need.request, device, search)
                 and _meets_constraints(need, device, search.results)
             ):
                 yield _Result(need=need, device=device, consumed=consumed)
@@ -217,7 +224,8 @@ class DevicePass:
         if not result.is_admin:
             self._usage.add(result.device, result.consumed, -1)
 
-    def _matches(self, request: Object, device: Device) -> bool:
+    def _matches(self, request: Object, device: Device, search: _Search | None = None) -> bool:
+        """Whether a device can be used for a request. Expressions are users' texts: they count."""
         device_class = self._classes.get(request.get("deviceClassName", ""))
         if device_class is None:
             return False
@@ -225,10 +233,15 @@ class DevicePass:
             *device_selectors.expressions(objects.spec(device_class)),
             *device_selectors.expressions(request),
         )
-        selector = self._selectors.get(texts)
-        if selector is None:
-            selector = self._selectors[texts] = DeviceSelector(texts)
-        return selector.matches(device.cel)
+        key = (texts, device.key)
+        if key not in self._matched:
+            if search is not None:
+                search.steps += len(texts) * _EVALUATION_STEPS
+            selector = self._selectors.get(texts)
+            if selector is None:
+                selector = self._selectors[texts] = DeviceSelector(texts)
+            self._matched[key] = selector.matches(device.cel)
+        return self._matched[key]
 
     # The result
 
