@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import itertools
+import socket
 
 import pytest
 from multidict import CIMultiDict
 
 from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import connections
 from pykueue.apiserver.http import listener as listener_module
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.connections import ConnectionLimits, Connections
@@ -185,3 +188,58 @@ async def test_strangers_of_one_address_make_room_for_each_other_only():
     connections.stop()
     assert [transport.ends for transport in strangers] == [["aborted"], *[[]] * 10]
     assert not any(transport.ends for transport in (*others, user))
+
+
+HELLO = b"\x16\x03\x01\x00\x05hello"
+
+
+@pytest.mark.parametrize(
+    ("data", "is_greeted"),
+    [
+        (b"", False),
+        (HELLO[:1], False),
+        (HELLO[:5], False),
+        (HELLO[:-1], False),
+        (HELLO, True),
+        (HELLO + b"more", True),
+        (b"GET / HTTP/1.1", True),
+        (b"\x16\x03\x01\xff\xff" + b"x" * 17_000, True),
+    ],
+)
+def test_a_handshake_waits_for_the_whole_greeting(data, is_greeted):
+    client, server = socket.socketpair()
+    with client, server:
+        server.settimeout(0)
+        client.sendall(data)
+        assert connections._is_greeted(server) is is_greeted
+
+
+async def test_handshakes_of_one_moment_take_turns(monkeypatch):
+    """A thousand clients without a token may connect in silence, and greet at the same time."""
+    greeted, started = 60, []
+    loop = asyncio.get_running_loop()
+
+    async def start(_protocol, client, **_options):
+        started.append(client)
+
+    monkeypatch.setattr(loop, "connect_accepted_socket", start)
+    acceptor = connections.Acceptor(Connections(ConnectionLimits(total=1000)), object(), asyncio.Protocol)
+    port = acceptor.listen("127.0.0.1", 0)
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(greeted)]
+    try:
+        for _ in range(10 * greeted):
+            await asyncio.sleep(0)
+        assert len(acceptor._handshakes) == greeted
+        assert started == []
+        for client in clients:
+            client.sendall(HELLO)
+        counts = [0]
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while counts[-1] < greeted:
+                await asyncio.sleep(0)
+                counts.append(len(started))
+        assert max(later - former for former, later in itertools.pairwise(counts)) <= 16
+    finally:
+        acceptor.close()
+        for client in [*clients, *started]:
+            client.close()

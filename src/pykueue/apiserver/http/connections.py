@@ -18,6 +18,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pykueue.apiserver.slices import Slices
+
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 10.0
@@ -28,6 +30,9 @@ _BACKLOG = 1024
 _PAUSE_SECONDS = 0.1
 _ACCEPTS_PER_TURN = 4
 """Connections accepted before other work gets its turn."""
+_HANDSHAKES_PER_TURN = 8
+_RECORD_HEAD, _HANDSHAKE_RECORD, _LARGEST_RECORD = 5, 22, 16 * 1024
+"""Of TLS: the bytes of the head of a record, its first byte in a handshake, and the most bytes."""
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _UNKNOWN_USER = ""
 
@@ -203,6 +208,7 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._handshakes: dict[asyncio.Task[None], None] = {}
+        self._turns = Slices(_HANDSHAKES_PER_TURN)
         self._reserve = os.open(os.devnull, os.O_RDONLY)
         """-1 if there is none at the moment."""
 
@@ -288,11 +294,51 @@ class Acceptor:
             if self._tls is None:
                 await self._loop.connect_accepted_socket(self._protocol, client)
             else:
+                async with asyncio.timeout(HANDSHAKE_SECONDS):
+                    await self._greeted(client)
+                await self._turns.turn(_address(client))
                 await self._loop.connect_accepted_socket(
                     self._protocol, client, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
                 )
-        except (OSError, ssl.SSLError):
+        except (OSError, ssl.SSLError, TimeoutError):
             client.close()
         except asyncio.CancelledError:
             client.close()
             raise
+
+    async def _greeted(self, client: socket.socket) -> None:
+        """Wait for the first message of the client, which the server answers with a signature.
+
+        A thousand clients may send it in the same moment: then their handshakes take turns.
+        """
+        while not _is_greeted(client):
+            has_more: asyncio.Future[None] = self._loop.create_future()
+            self._loop.add_reader(client.fileno(), _set, has_more)
+            try:
+                await has_more
+            finally:
+                self._loop.remove_reader(client.fileno())
+            if not _is_greeted(client):
+                await asyncio.sleep(_PAUSE_SECONDS)  # it is readable already: nothing tells of more
+
+
+def _is_greeted(client: socket.socket) -> bool:
+    """Whether a whole record of TLS can be read, or the end, or something else than TLS."""
+    try:
+        head = client.recv(_RECORD_HEAD, socket.MSG_PEEK)
+        if len(head) < _RECORD_HEAD or head[0] != _HANDSHAKE_RECORD:
+            return len(head) == _RECORD_HEAD or not head
+        size = _RECORD_HEAD + min(int.from_bytes(head[3:5]), _LARGEST_RECORD)
+        return len(client.recv(size, socket.MSG_PEEK)) == size
+    except BlockingIOError:
+        return False
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _address(client: socket.socket) -> str:
+    peer = client.getpeername()
+    return str(peer[0]) if isinstance(peer, tuple) else ""
