@@ -26,6 +26,7 @@ FEW, MANY = 300, 1200
 SHORT_SECONDS = 0.004
 """A turn that is shorter is no fault, however much it grows."""
 LARGEST_RATIO = 2.5
+ATTEMPTS = 3
 CALL = WriteCall()
 POD_LIST = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -252,8 +253,12 @@ async def longest_turn(action, count):
 
 @pytest.mark.parametrize("name", list(ACTIONS))
 async def test_a_turn_does_not_grow_with_the_objects(name):
-    many = await longest_turn(ACTIONS[name], MANY)
-    if many < SHORT_SECONDS:
-        return
-    few = await longest_turn(ACTIONS[name], FEW)
-    assert many < few * LARGEST_RATIO, f"{name}: {few * 1000:.1f} ms with {FEW}, {many * 1000:.1f} ms with {MANY}"
+    """A busy machine makes some turns longer, but not the same one again and again."""
+    measured = []
+    for _ in range(ATTEMPTS):
+        many = await longest_turn(ACTIONS[name], MANY)
+        few = await longest_turn(ACTIONS[name], FEW) if many >= SHORT_SECONDS else many
+        if many < few * LARGEST_RATIO:
+            return
+        measured.append(f"{few * 1000:.1f} ms with {FEW}, {many * 1000:.1f} ms with {MANY}")
+    pytest.fail(f"{name}: {measured}")
