@@ -17,3 +17,11 @@ def test_a_code_expires():
 
 def test_a_code_does_not_contain_the_token():
     assert "secret-token" not in OneTimeCodes().create("secret-token")
+
+
+def test_codes_of_one_user_do_not_end_those_of_another():
+    codes = OneTimeCodes()
+    link = codes.create("admin")
+    own = [codes.create("jane", "jane") for _ in range(2000)]
+    assert codes.redeem(link) == "admin"
+    assert [codes.redeem(own[0]), codes.redeem(own[-1])] == [None, "jane"]

@@ -12,6 +12,7 @@ from pykueue.api import errors
 from pykueue.apiserver.http import host_names
 from pykueue.apiserver.http.listener import Listener, ListenError
 from pykueue.apiserver.http.messages import Handler, HttpRequest, HttpResponse
+from pykueue.apiserver.http.priority_levels import queue_of
 from pykueue.dashboard import quota_preview, static_files
 from pykueue.dashboard.feed import Feed
 from pykueue.dashboard.history import History, Totals
@@ -122,7 +123,8 @@ class EmbeddedDashboard:
         user = self._api.authenticate(token)
         if user is None or user.name != request.user.name:
             raise errors.bad_request("token: must be the token of the request")
-        return HttpResponse(body={"code": self.codes.create(token), "port": self.port}, headers=_NO_STORE)
+        code = self.codes.create(token, queue_of(user))
+        return HttpResponse(body={"code": code, "port": self.port}, headers=_NO_STORE)
 
 
 def _page(file: static_files.StaticFile) -> Handler:

@@ -7,23 +7,29 @@ removes from the address. A token in a link would stay in the history of the bro
 import hashlib
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable
 
 LIFE_SECONDS = 3600.0
-_MOST_CODES = 1000
+_MOST_CODES = 20
+"""Of one user: nobody's codes end because another user creates many."""
 
 
 class OneTimeCodes:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._tokens: dict[str, tuple[float, str]] = {}
+        self._by_user: dict[str, deque[str]] = {}
 
-    def create(self, token: str) -> str:
+    def create(self, token: str, user: str = "") -> str:
         """A code that is exchanged for the token once, within an hour."""
         code = secrets.token_urlsafe(24)
-        self._tokens[_digest(code)] = (self._now() + LIFE_SECONDS, token)
-        while len(self._tokens) > _MOST_CODES:
-            del self._tokens[next(iter(self._tokens))]
+        digest = _digest(code)
+        self._tokens[digest] = (self._now() + LIFE_SECONDS, token)
+        codes = self._by_user.setdefault(user, deque())
+        codes.append(digest)
+        if len(codes) > _MOST_CODES:
+            self._tokens.pop(codes.popleft(), None)
         return code
 
     def redeem(self, code: str) -> str | None:
