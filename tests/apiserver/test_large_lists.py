@@ -10,7 +10,7 @@ import yaml
 from pykueue.api import registry
 from pykueue.apiserver.calls import Page
 from pykueue.apiserver.http import encoding, negotiation
-from pykueue.apiserver.http.encoding import ResponseEncoder
+from pykueue.apiserver.http.encoding import ResponseEncoder, Shape
 from pykueue.apiserver.http.slow_thread import SlowThread
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -35,7 +35,8 @@ def page_of(count, size=1000):
 
 
 async def encode_list(thread, page, accept, user="jane"):
-    parts = await ResponseEncoder(thread).encode_list(page, KIND, negotiation.form(accept), "", user)
+    shape = Shape(kind=KIND, form=negotiation.form(accept), user=user)
+    parts = await ResponseEncoder(thread).encode_list(page, shape)
     return b"".join(parts)
 
 
@@ -66,15 +67,15 @@ async def test_a_list_that_is_encoded_in_parts_is_whole(accept, count, thread):
 @pytest.mark.parametrize("is_large", [True, False])
 async def test_a_large_object_is_encoded_in_the_slow_thread(accept, is_large, thread, monkeypatch):
     threads = []
-    encoded = encoding.encoded
+    text = Shape.text
 
-    def recorded(*arguments):
+    def recorded(shape, value):
         threads.append(threading.current_thread())
-        return encoded(*arguments)
+        return text(shape, value)
 
-    monkeypatch.setattr(encoding, "encoded", recorded)
+    monkeypatch.setattr(Shape, "text", recorded)
     page = page_of(1, 2 * encoding.LARGE_BYTES if is_large else 100)
-    form = negotiation.form(accept)
-    await ResponseEncoder(thread).encode_object(page.items[0], KIND, form, "", "jane")
-    await ResponseEncoder(thread)._encode_all(page.items, lambda data: recorded(data, form), form, "jane")
+    shape = Shape(kind=KIND, form=negotiation.form(accept), user="jane")
+    await ResponseEncoder(thread).encode_object(page.items[0], shape)
+    await ResponseEncoder(thread)._encode_all(page.items, shape)
     assert [each is threading.main_thread() for each in threads] == [not is_large] * 2

@@ -37,13 +37,11 @@ class Http2Client:
 
     async def send(self, request):
         block = header_block(request)
-        for _ in range(_ATTEMPTS):
-            async with self._connecting:
-                if self._connection is None or self._connection.is_lost:
-                    self._connection = await _Connection.open(self._server)
+        for attempt in range(_ATTEMPTS):
+            connection = await self._connect(is_own=attempt == _ATTEMPTS - 1)
             try:
                 async with asyncio.timeout(request.longest_seconds):
-                    return await self._connection.exchange(request, block)
+                    return await connection.exchange(request, block)
             except TimeoutError:
                 if request.is_answered:
                     raise
@@ -51,7 +49,19 @@ class Http2Client:
             except ConnectionError:
                 if len(block) > _LARGE_HEADERS:
                     return 400, b""
+            finally:
+                if connection is not self._connection:
+                    connection.close()
         return 0, b""
+
+    async def _connect(self, *, is_own):
+        """The connection of all requests; at last one of its own, which no other request can end."""
+        if is_own:
+            return await _Connection.open(self._server)
+        async with self._connecting:
+            if self._connection is None or self._connection.is_lost:
+                self._connection = await _Connection.open(self._server)
+            return self._connection
 
     def close(self):
         if self._connection is not None:

@@ -16,7 +16,7 @@ from pykueue.api import registry, resources
 from pykueue.apiserver.calls import DeleteCall, ListCall, ResourceTarget, WatchCall, WriteCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.http import negotiation, watch_streams
-from pykueue.apiserver.http.encoding import ResponseEncoder
+from pykueue.apiserver.http.encoding import ResponseEncoder, Shape
 from pykueue.apiserver.http.slow_thread import SlowThread
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
@@ -137,7 +137,7 @@ def a_list_as(accept):
         page = await server.core.list(target, ListCall())
         encoder = ResponseEncoder(SlowThread())
         with turns.measured():
-            await encoder.encode_list(page, target.kind, negotiation.form(accept), "", "jane")
+            await encoder.encode_list(page, Shape(kind=target.kind, form=negotiation.form(accept)))
 
     return encode
 

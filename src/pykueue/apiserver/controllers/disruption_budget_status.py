@@ -61,7 +61,7 @@ class DisruptionBudgetStatus:
             self.queue.add(namespace)
 
     def _pause_ns(self, namespace: str) -> int:
-        """Longer if there is more to count, so that one namespace takes a small part of the time."""
+        """Longer if there is more to count: one namespace takes a small part of the time."""
         store = self._context.store
         counted = store.count(*_BUDGETS, namespace) * store.count(*_PODS, namespace)
         return _PAUSE_NS * (1 + counted // _COUNTED_IN_A_PAUSE)
@@ -90,12 +90,12 @@ class DisruptionBudgetStatus:
         return 0
 
     def _count(self, namespace: str, counted: dict[str, tuple[int, Object]]) -> Iterator[int]:
-        """Steps that collect what is counted of each pod. Only pods that have changed are decoded."""
-        known = self._pods.get(namespace, {})
+        """Steps that collect what is counted of each pod. Only changed pods are decoded."""
+        last_time = self._pods.get(namespace, {})
         for stored in self._context.store.select(*_PODS, namespace):
             name = stored.key.name
-            if name in known and known[name][0] == stored.revision:
-                counted[name] = known[name]
+            if name in last_time and last_time[name][0] == stored.revision:
+                counted[name] = last_time[name]
             else:
                 counted[name] = (stored.revision, disruption_budgets.counted_part(stored.shared_or_decoded()))
                 yield stored.size

@@ -319,7 +319,7 @@ class Acceptor:
             finally:
                 self._loop.remove_reader(client.fileno())
             if not _is_greeted(client):
-                await asyncio.sleep(_PAUSE_SECONDS)  # it is readable already: nothing tells of more
+                await asyncio.sleep(_PAUSE_SECONDS)  # nothing tells of more
 
 
 def _is_greeted(client: socket.socket) -> bool:

@@ -5,7 +5,7 @@ slices, so that others have their turns in between, and a large object in the sl
 """
 
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -23,51 +23,85 @@ _YAML_WEIGHT = 32
 """How much longer it takes to write YAML than to decode JSON."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a client requests of a kind."""
+
+    kind: Kind
+    form: negotiation.Form
+    include: str = ""
+    """How much of an object a row of a Table has."""
+    user: str = ""
+
+    @property
+    def is_yaml(self) -> bool:
+        return self.form.media == negotiation.YAML
+
+    def head(self, page: Page) -> tuple[Object, str]:
+        """A list without its items, and the name of their field."""
+        if self.form.transform == "Table":
+            head = render.table(self.kind, [], 0, metadata=page.metadata(), include=self.include)
+            return {name: value for name, value in head.items() if name != "rows"}, "rows"
+        head = {"kind": self.kind.list_kind, "apiVersion": self.kind.api_version, "metadata": page.metadata()}
+        if self.form.transform:
+            head |= {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{self.form.transform_version}"}
+        return head, "items"
+
+    def item(self, data: bytes) -> bytes:
+        """An item of a list: the text between two commas of JSON, or an entry of YAML."""
+        value: Object = msgspec.json.decode(data)
+        if self.form.transform == "Table":
+            [value] = render.rows(self.kind, [value], time.time(), self.include or render.INCLUDE_METADATA)
+        elif self.form.transform:
+            value = render.partial_metadata(value)
+        return self.text([value] if self.is_yaml else value)
+
+    def object(self, data: bytes) -> bytes:
+        return self.text(transformed(msgspec.json.decode(data), self.kind, self.form, self.include))
+
+    def text(self, value: Any) -> bytes:
+        if self.is_yaml:
+            import yaml
+
+            text: bytes = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, encoding="utf-8")
+            return text
+        return msgspec.json.encode(value)
+
+
 class ResponseEncoder:
     def __init__(self, thread: SlowThread) -> None:
         self._thread = thread
         self._slices = Slices()
 
-    async def encode_list(self, page: Page, kind: Kind, form: negotiation.Form, include: str, user: str) -> list[bytes]:
-        if form.transform == "Table":
-            items = "rows"
-            head = render.table(kind, [], 0, metadata=page.metadata(), include=include)
-        else:
-            items = "items"
-            head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": page.metadata()}
-        if form.transform and items == "items":
-            head |= {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.transform_version}"}
-        head.pop(items, None)
-        now = time.time()
+    async def encode_list(self, page: Page, shape: Shape) -> list[bytes]:
+        head, items = shape.head(page)
+        parts = await self._encode_all(page.items, shape)
+        if shape.is_yaml:
+            return [shape.text(head), f"{items}:{'' if parts else ' []'}\n".encode(), *parts]
+        joined = [shape.text(head)[:-1] + f',"{items}":['.encode()]
+        for part in parts:
+            joined += (part, b",")
+        if parts:
+            joined.pop()
+        return [*joined, b"]}"]
 
-        def encode(data: bytes) -> bytes:
-            return _item(msgspec.json.decode(data), kind, form, include, now)
-
-        encoded = await self._encode_all(page.items, encode, form, user)
-        return _joined(head, items, encoded, form)
-
-    async def encode_object(self, data: bytes, kind: Kind, form: negotiation.Form, include: str, user: str) -> bytes:
-        def encode(data: bytes) -> bytes:
-            return encoded(transformed(msgspec.json.decode(data), kind, form, include), form)
-
+    async def encode_object(self, data: bytes, shape: Shape) -> bytes:
         if len(data) > LARGE_BYTES:
-            return await self._thread.run(user, encode, data)
-        return encode(data)
+            return await self._thread.run(shape.user, shape.object, data)
+        return shape.object(data)
 
-    async def _encode_all(
-        self, items: list[bytes], encode: Callable[[bytes], bytes], form: negotiation.Form, user: str
-    ) -> list[bytes]:
+    async def _encode_all(self, items: list[bytes], shape: Shape) -> list[bytes]:
         parts: list[bytes] = []
         weight = 0
         for item in items:
             if len(item) > LARGE_BYTES:
-                parts.append(await self._thread.run(user, encode, item))
+                parts.append(await self._thread.run(shape.user, shape.item, item))
                 continue
             if weight >= SLICE_WEIGHT:
-                await self._slices.turn(user)
+                await self._slices.turn(shape.user)
                 weight = 0
-            parts.append(encode(item))
-            weight += _ITEM_WEIGHT + len(item) * (_YAML_WEIGHT if form.media == negotiation.YAML else 1)
+            parts.append(shape.item(item))
+            weight += _ITEM_WEIGHT + len(item) * (_YAML_WEIGHT if shape.is_yaml else 1)
         return parts
 
 
@@ -79,33 +113,3 @@ def transformed(obj: Object, kind: Kind, form: negotiation.Form, include: str) -
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         return render.table(kind, [obj], time.time(), metadata=metadata, include=include or render.INCLUDE_METADATA)
     return render.partial_metadata(obj) | {"apiVersion": f"meta.k8s.io/{form.transform_version}"}
-
-
-def encoded(value: Any, form: negotiation.Form) -> bytes:
-    if form.media == negotiation.YAML:
-        import yaml
-
-        text: bytes = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, encoding="utf-8")
-        return text
-    return msgspec.json.encode(value)
-
-
-def _item(obj: Object, kind: Kind, form: negotiation.Form, include: str, now: float) -> bytes:
-    """An item of a list: the text between two commas of JSON, or an entry of YAML."""
-    value = obj
-    if form.transform == "Table":
-        [value] = render.rows(kind, [obj], now, include or render.INCLUDE_METADATA)
-    elif form.transform:
-        value = render.partial_metadata(obj)
-    return encoded([value] if form.media == negotiation.YAML else value, form)
-
-
-def _joined(head: Object, items: str, parts: list[bytes], form: negotiation.Form) -> list[bytes]:
-    if form.media == negotiation.YAML:
-        return [encoded(head, form), f"{items}:{'' if parts else ' []'}\n".encode(), *parts]
-    joined = [encoded(head, form)[:-1] + f',"{items}":['.encode()]
-    for part in parts:
-        joined += (part, b",")
-    if parts:
-        joined.pop()
-    return [*joined, b"]}"]

@@ -277,7 +277,7 @@ async def _send_error(exchange: Exchange, error: errors.ApiError) -> None:
 
 
 async def _send_chunks(exchange: Exchange, response: HttpResponse, turn: Turn) -> None:
-    """Send the chunks of a response at the speed of the client. Each is made in a turn of its user."""
+    """Send chunks at the speed of the client. Each is made in a turn of its user."""
     chunks = response.body
     assert isinstance(chunks, AsyncIterator)
     stream = await exchange.start(response.status, _headers(response))

@@ -63,8 +63,7 @@ class Resources:
         self, request: HttpRequest, form: negotiation.Form, kind: Kind, page: Page
     ) -> HttpResponse:
         if form.transform or form.media == negotiation.YAML:
-            include, user = request.query.get("includeObject", ""), queue_of(request.user)
-            body = await self._encoder.encode_list(page, kind, form, include, user)
+            body = await self._encoder.encode_list(page, _shape(request, form, kind))
         else:
             body = page.parts()
         return HttpResponse(body=body, content_type=form.content_type, warnings=page.warnings)
@@ -74,8 +73,7 @@ class Resources:
     ) -> HttpResponse:
         data = result.data
         if form.transform or form.media == negotiation.YAML:
-            include, user = request.query.get("includeObject", ""), queue_of(request.user)
-            data = await self._encoder.encode_object(data, kind, form, include, user)
+            data = await self._encoder.encode_object(data, _shape(request, form, kind))
         status = 201 if result.is_created else 200
         return HttpResponse(body=data, status=status, content_type=form.content_type, warnings=result.warnings)
 
@@ -105,6 +103,11 @@ class Resources:
             )
         call = _write_call(request, "PatchOptions", faults)
         return await self._verbs.patch(target, PatchBody(type=patch_type, body=body), call)
+
+
+def _shape(request: HttpRequest, form: negotiation.Form, kind: Kind) -> encoding.Shape:
+    include = request.query.get("includeObject", "")
+    return encoding.Shape(kind=kind, form=form, include=include, user=queue_of(request.user))
 
 
 def _write_call(request: HttpRequest, options_kind: str, faults: tuple[str, ...]) -> WriteCall:

@@ -33,7 +33,7 @@ FLUSHES_PER_TURN = 16
 PIECE_BYTES = 64 * 1024
 """Of a backlog. A larger line is written in pieces: a transport copies what it accepts."""
 FRAME_WEIGHT, DECODED_WEIGHT = 128, 2048
-"""What a frame counts for in a piece besides its bytes: one that is sent as it is stored, one that is decoded."""
+"""What a frame counts for in a piece besides its bytes: sent as it is stored, or decoded."""
 STALL_SECONDS = 30.0
 _NO_COLUMNS: list[Any] = []
 
@@ -83,7 +83,7 @@ class WatchSink(Sink):
         user: str = "",
         is_decoded: bool = False,
     ) -> None:
-        """`is_decoded` says that objects are decoded to be selected or sent, so that few are a turn's work."""
+        """`is_decoded`: objects are decoded to be selected or sent, so a turn takes few."""
         self.finished = asyncio.Event()
         self._stream = stream
         self._encode = encode
@@ -220,12 +220,12 @@ def encoder(request: HttpRequest, target: ResourceTarget) -> Encode:
 
         def line(obj: Object) -> bytes:
             if is_bookmark:
-                shown = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": _version(obj), "rows": []}
+                event_object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": _version(obj), "rows": []}
             else:
-                shown = encoding.transformed(obj, target.kind, form, include)
+                event_object = encoding.transformed(obj, target.kind, form, include)
                 if is_table and not is_first:
-                    shown["columnDefinitions"] = _NO_COLUMNS
-            return msgspec.json.encode({"type": frame.type, "object": shown}) + b"\n"
+                    event_object["columnDefinitions"] = _NO_COLUMNS
+            return msgspec.json.encode({"type": frame.type, "object": event_object}) + b"\n"
 
         return frame.in_form((form.transform, form.transform_version, include, is_first), line)
 

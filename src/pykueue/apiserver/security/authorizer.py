@@ -47,7 +47,7 @@ class Authorizer:
         return subscriptions
 
     def observe(self, plural: str, event: str, obj: Object) -> None:
-        """Note a change. It costs what the changed object has, not what there is in all namespaces."""
+        """Note a change. It costs what the changed object has, not what there is elsewhere."""
         namespace, name = objects.namespace(obj), objects.name(obj)
         before = self._objects[plural].pop((namespace, name), None)
         if event != "DELETED":

@@ -56,7 +56,7 @@ class Queues:
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     estimates = StartEstimates(lambda: controllers.configuration)
     explaining = FairQueue(1, _LONGEST_QUEUE)
-    """One explanation at a time, users in turn: it reads all Workloads of a namespace, and thinks in a thread."""
+    """One explanation at a time, users in turn: it reads all Workloads of a namespace."""
 
     async def handler(call: HttpRequest) -> HttpResponse:
         route = call.route

@@ -20,7 +20,7 @@ from pykueue.translate.device_selectors import DeviceSelector, SelectorError
 CANNOT_ALLOCATE = "cannot allocate all claims"
 ELSEWHERE = "resourceclaim not available on the node"
 _MOST_STEPS = 10_000
-"""How many devices are tried for the claims of one pod on one node, in all combinations together."""
+"""How many devices are tried for the claims of one pod on one node, in all combinations."""
 _EVALUATION_STEPS = 10
 """How many steps an expression counts for, the first time it is evaluated for a device."""
 _MOST_DEVICES = 1000
