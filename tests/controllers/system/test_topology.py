@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from tests.controllers.system.cluster import JOBS, job, kueue
+from tests.controllers.system.cluster import JOBS, job, kueue, running_cluster
 from tests.controllers.system.test_provisioning import CONTROLLER, answer
 
 from pykueue.api import resources
@@ -152,3 +152,33 @@ async def test_a_job_is_placed_only_after_its_machines_are_there(cluster):
     assert await places(cluster, "train") == {"a": 1}
     [assignment] = (await cluster.workload_of("train"))["status"]["admission"]["podSetAssignments"]
     assert assignment["delayedTopologyRequest"] == "Ready"
+
+
+async def test_a_spark_application_without_templates_starts_in_a_queue_with_a_topology():
+    configuration = {
+        "integrations": {"frameworks": ["sparkoperator.k8s.io/sparkapplication"]},
+        "featureGates": {"SparkApplicationIntegration": True},
+    }
+    async with running_cluster(configuration) as cluster:
+        await cluster.create(resources.NODE, node("a"))
+        await make_topology(cluster)
+        application = {
+            "metadata": {"name": "pi", "labels": {"kueue.x-k8s.io/queue-name": "cq"}},
+            "spec": {
+                "type": "Python",
+                "mode": "cluster",
+                "sparkVersion": "3.5.0",
+                "mainApplicationFile": "local:///opt/pi.py",
+                "driver": {"coreRequest": "200m"},
+                "executor": {"instances": 1, "coreRequest": "200m"},
+            },
+        }
+        await cluster.create(resources.SPARK_APPLICATION, application, "default")
+
+        async def is_started():
+            current = await cluster.get(resources.SPARK_APPLICATION, "pi", "default")
+            return current if current["spec"].get("suspend") is False else None
+
+        started = await cluster.until(is_started)
+        [gate] = started["spec"]["driver"]["template"]["spec"]["schedulingGates"]
+        assert gate["name"] == "kueue.x-k8s.io/topology"

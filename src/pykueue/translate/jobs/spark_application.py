@@ -95,13 +95,13 @@ def _inject(job: Object, _templates: Sequence[PodSetTemplate], infos: Sequence[P
     shared = job["spec"].pop("nodeSelector", None)
     for role, info in zip(ROLES, infos, strict=True):
         fields = job["spec"][role]
-        _write(fields, _current_info(fields, shared).merged(info))
+        _write(fields, role, _current_info(fields, shared).merged(info))
 
 
 def _eject(job: Object, _templates: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     job["spec"].pop("nodeSelector", None)
     for role, info in zip(ROLES, infos, strict=True):
-        _write(job["spec"][role], info)
+        _write(job["spec"][role], role, info)
     job["spec"]["executor"]["instances"] = infos[1].count
 
 
@@ -116,7 +116,8 @@ def _current_info(fields: Object, shared_selector: Mapping[str, str] | None) -> 
     )
 
 
-def _write(fields: Object, info: PodSetInfo) -> None:
+def _write(fields: Object, role: str, info: PodSetInfo) -> None:
+    """Gates need a template, and the API refuses one without containers."""
     written: dict[str, Any] = {
         "annotations": dict(info.annotations),
         "labels": dict(info.labels),
@@ -129,7 +130,9 @@ def _write(fields: Object, info: PodSetInfo) -> None:
         else:
             fields.pop(name, None)
     if info.scheduling_gates:
-        fields.setdefault("template", {}).setdefault("spec", {})["schedulingGates"] = list(info.scheduling_gates)
+        spec = fields.setdefault("template", {}).setdefault("spec", {})
+        spec.setdefault("containers", [{"name": f"spark-kubernetes-{role}"}])
+        spec["schedulingGates"] = list(info.scheduling_gates)
     elif objects.nested(fields, "template", "spec"):
         fields["template"]["spec"].pop("schedulingGates", None)
 
