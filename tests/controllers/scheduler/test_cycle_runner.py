@@ -9,7 +9,7 @@ from tests.simulate.test_agrees_with_live import CASES, world_of
 
 from pykueue.controllers.scheduler import cycle_runner
 from pykueue.controllers.scheduler.cycle_runner import CycleRunner
-from pykueue.engine import decisions, events
+from pykueue.engine import decisions, events, values
 
 
 class WorkClock:
@@ -84,6 +84,33 @@ async def test_events_wait_for_the_end_of_the_cycle_and_queues_are_notified():
     assert kinds.index("deliver") == 1 + 40
     assert ("notify", "queue3") in runner.log
     assert [queue for kind, *queue in runner.log if kind == "notify"] == [["queue3"]]
+
+
+@pytest.mark.parametrize(
+    ("late", "notified"),
+    [
+        (events.NamespaceChanged(name="another", labels={}), []),
+        (events.ClusterQueueChanged(cluster_queue=b.cluster_queue("new")), ["new"]),
+        (
+            events.LocalQueueChanged(local_queue=values.LocalQueue(key="default/q", cluster_queue="queue7")),
+            ["queue7"],
+        ),
+        (
+            events.FlavorChanged(flavor=values.ResourceFlavor(name="another")),
+            sorted(f"queue{number}" for number in range(40)),
+        ),
+    ],
+)
+async def test_a_late_event_notifies_the_queues_that_it_is_about(late, notified):
+    runner = Runner()
+
+    async def arrive():
+        runner.runner.handle(late)
+
+    task = asyncio.create_task(arrive())
+    await runner.runner.run()
+    await task
+    assert [name for kind, name, *_ in runner.log if kind == "notify"] == notified
 
 
 async def test_outside_a_cycle_events_are_delivered_at_once():

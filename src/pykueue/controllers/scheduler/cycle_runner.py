@@ -133,7 +133,11 @@ class CycleRunner:
                 name = view.cluster_queue_of(event.workload.key)
             case events.WorkloadGone() | events.AdmissionRefused() | events.EvictionRefused():
                 name = view.cluster_queue_of(event.key)
-            case events.PodBound() | events.PodEnded() | events.LocalQueueUsageSampled():
+            case events.ClusterQueueChanged():
+                name = event.cluster_queue.name
+            case events.LocalQueueChanged():
+                name = event.local_queue.cluster_queue
+            case events.PodBound() | events.PodEnded() | events.LocalQueueUsageSampled() | events.NamespaceChanged():
                 name = None
             case _:
                 return [queue.value.name for queue in view.cluster_queues()]
