@@ -7,6 +7,7 @@ import pytest
 from tests.apiserver.api_requests import GROUP, create, namespace, send, user
 
 from pykueue.api.scheme import Resource
+from pykueue.apiserver.http import service_accounts
 from pykueue.apiserver.http.service_accounts import ISSUER
 from pykueue.apiserver.security import tokens
 
@@ -141,6 +142,14 @@ async def test_a_token_expires(api, monkeypatch):
     token = await issued(api, expirationSeconds=600)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 601)
+    assert name_of(api, token) is None
+
+
+async def test_a_token_of_another_issuer_is_not_valid(api, monkeypatch):
+    """Though its signature is right, as when two clusters were given one key."""
+    token = await issued(api)
+    assert name_of(api, token) is not None
+    monkeypatch.setattr(service_accounts, "ISSUER", "https://elsewhere")
     assert name_of(api, token) is None
 
 
