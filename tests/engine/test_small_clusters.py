@@ -55,7 +55,7 @@ def test_one_queue_leaves_nobody_waiting_who_fits(strict, within):
         queue = cluster.state.cluster_queues["queue"]
         waiting = queue.pending.in_heap()[:1] if strict else [*queue.pending.in_heap(), *queue.pending.inadmissible()]
         for pending in waiting:
-            entry = CycleEntry(pending=pending, queue=queue, is_preemptor=False, scan_before=None)
+            entry = CycleEntry(pending, queue)
             nomination = best_nomination(cluster.state, entry)
             assert nomination.assignment.mode is not Mode.FIT, (nominal, chosen, pending.key)
 

@@ -203,18 +203,13 @@ def entry_order(case: Case) -> list[Difference]:
     queue = ClusterQueueState(
         values.ClusterQueue(name=name), quota_tree.QuotaNode(name, is_cluster_queue=True), cluster.policy
     )
-    cycle_entries = [
-        CycleEntry(
-            pending=pending_queue.PendingWorkload(
-                _numbered(cluster.translated(entry["workload"]), number), cluster.policy
-            ),
-            queue=queue,
-            is_preemptor=entry["isPreemptor"],
-            scan_before=None,
-            assignment=Assignment(borrowing=entry["borrowing"]),
-        )
-        for number, entry in enumerate(case["entries"])
-    ]
+    cycle_entries = []
+    for number, entry in enumerate(case["entries"]):
+        workload = _numbered(cluster.translated(entry["workload"]), number)
+        pending = pending_queue.PendingWorkload(workload, cluster.policy)
+        cycle_entry = CycleEntry(pending, queue, is_preemptor=entry["isPreemptor"])
+        cycle_entry.assignment = Assignment(borrowing=entry["borrowing"])
+        cycle_entries.append(cycle_entry)
     ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.state, cycle_entries)]
     return differences.between(case["expect"]["order"], ordered)
 

@@ -37,7 +37,8 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool] | None) -> Cyc
     the cycle ends.
     """
     state.settle()
-    heads = [*take_second_passes(state), *take_heads(state)]
+    second_passes = take_second_passes(state)
+    heads = [*second_passes, *take_heads(state)]
     if heads or state.idle_trees:
         state.cycle += 1
     state.shared_candidates.open()
@@ -49,15 +50,19 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool] | None) -> Cyc
     nominated = [entry for entry in heads if entry.assignment is not None]
     yield from admit_or_preempt(state, nominated, should_pause)
     result: list[decisions.Decision] = []
-    for entry in sorted(nominated, key=lambda entry: entry.position):
+    for entry in sorted(filter(is_decided, nominated), key=lambda entry: entry.position):
         result += assume(state, entry)
         if should_pause is not None and should_pause():
             yield
     for entry in heads:
-        result += requeue(state, entry)
+        if entry.status not in _DECIDED:
+            result.append(requeue(state, entry))
+        elif entry.status is EntryStatus.DROPPED:
+            entry.queue.pending.take(entry.pending)
         if should_pause is not None and should_pause():
             yield
-    mark_idle(state, heads)
+    if not second_passes:  # They reserve topology usage for one cycle only.
+        mark_idle(state, heads)
     return result
 
 
@@ -71,7 +76,7 @@ def take_second_passes(state: EngineState) -> list[CycleEntry]:
             continue
         pending = PendingWorkload(state.workloads[key], state.policy)
         queue = state.cluster_queues[reservation.cluster_queue]
-        entries.append(CycleEntry(pending=pending, queue=queue, is_preemptor=False, attempt=attempt))
+        entries.append(CycleEntry(pending, queue, attempt=attempt))
     return entries
 
 
@@ -87,7 +92,7 @@ def take_heads(state: EngineState) -> list[CycleEntry]:
             assert pending is not None
             if queue.idle_since_cycle is not None:
                 _skip_idle_cycles(state, queue, pending)
-            heads.append(CycleEntry(pending=pending, queue=queue, is_preemptor=workloads.is_preemptor(pending)))
+            heads.append(CycleEntry(pending, queue, is_preemptor=workloads.is_preemptor(pending)))
     return heads
 
 
@@ -102,13 +107,23 @@ def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: Pen
 def admit_or_preempt(
     state: EngineState, nominated: list[CycleEntry], should_pause: Callable[[], bool] | None
 ) -> Iterator[None]:
-    """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards."""
+    """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards.
+
+    Only entries that may get quota see the order, and what the others reserve.
+    """
+    left = sum(map(process.may_get_quota, nominated))
+    if not left:
+        for entry in nominated:
+            process.refuse(entry)
+        state.skipped_preemptions = {}
+        return
     processing = process.Processing(state)
     with state.ledger.trial() as trial:
-        last = len(nominated) - 1
         for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
-            processing.process(entry, is_last=position == last)
+            if left and process.may_get_quota(entry):
+                left -= 1
+            processing.process(entry, is_seen=left > 0)
             if should_pause is not None and should_pause():
                 current = trial.suspend()
                 try:
@@ -116,6 +131,10 @@ def admit_or_preempt(
                 finally:
                     trial.resume(current)
     state.skipped_preemptions = processing.skipped_preemptions
+
+
+def is_decided(entry: CycleEntry) -> bool:
+    return entry.status in _DECIDED or entry.preempts or entry.migrated is not None
 
 
 def assume(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
@@ -132,25 +151,14 @@ def assume(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
     return [report.preempt(state, entry)] if entry.preempts else []
 
 
-def requeue(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
-    if entry.status is EntryStatus.DROPPED:
-        entry.queue.pending.take(entry.pending)
-    if entry.status in _DECIDED:
-        return []
-    if entry.attempt:
-        return [report.retry_second_pass(state, entry)]
-    return [report.requeue(state, entry)]
+def requeue(state: EngineState, entry: CycleEntry) -> decisions.Decision:
+    return report.retry_second_pass(state, entry) if entry.attempt else report.requeue(state, entry)
 
 
 def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:
     """Mark trees idle in which every head is back in its heap unchanged: the next cycle would
     decide the same.
-
-    A second pass reserves topology usage for one cycle only, so no tree becomes idle after a cycle
-    with one.
     """
-    if any(entry.attempt for entry in heads):
-        return
     by_tree: dict[NodeKey, list[CycleEntry]] = {key: [] for key in state.dirty_trees}
     for entry in heads:
         by_tree.setdefault(entry.queue.node.root.key, []).append(entry)
@@ -164,9 +172,11 @@ def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:
 
 
 def _is_unchanged(entry: CycleEntry) -> bool:
+    if not entry.back_in_heap or entry.preempts or entry.migrated is not None:
+        return False
     before = () if entry.scan_before is None else entry.scan_before.tried
     after = () if entry.pending.scan is None else entry.pending.scan.tried
-    return entry.back_in_heap and not entry.preempts and entry.migrated is None and _starts_equally(before, after)
+    return _starts_equally(before, after)
 
 
 def _starts_equally(before: TriedFlavors, after: TriedFlavors) -> bool:

@@ -1,7 +1,7 @@
 """The entries of a cycle: one head each, with the result of every step. The steps pass them on."""
 
 import enum
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.preemption.target_search import PreemptionTarget
@@ -24,18 +24,16 @@ class EntryStatus(enum.Enum):
     """The workload has quota already, so it leaves the queue."""
 
 
-@dataclass(slots=True, kw_only=True)
 class CycleEntry:
-    pending: PendingWorkload
-    queue: ClusterQueueState
-    is_preemptor: bool
-    attempt: int = 0
-    """The number of the attempt of a second pass; 0 for the head of a queue."""
+    """Defaults are attributes of the class: most entries change few of them, and a saturated tree
+    makes many entries.
+    """
+
     scan_before: ScanProgress | None = None
     """Where its flavor scan started in this cycle."""
     assignment: Assignment | None = None
     """None when the workload cannot be nominated."""
-    targets: list[PreemptionTarget] = field(default_factory=list)
+    targets: Sequence[PreemptionTarget] = ()
     replaced: Reservation | None = None
     """The slice of an elastic job that finishes when this one is admitted."""
     migrated: Reservation | None = None
@@ -51,6 +49,15 @@ class CycleEntry:
     back_in_heap: bool = False
     position: int = 0
     """Its position in the order of the cycle."""
+
+    def __init__(
+        self, pending: PendingWorkload, queue: ClusterQueueState, *, is_preemptor: bool = False, attempt: int = 0
+    ) -> None:
+        self.pending = pending
+        self.queue = queue
+        self.is_preemptor = is_preemptor
+        self.attempt = attempt
+        """The number of the attempt of a second pass; 0 for the head of a queue."""
 
     def released(self) -> list[Reservation]:
         """The reservations that its admission would release: targets and replaced slice."""

@@ -26,6 +26,8 @@ from pykueue.engine.topology import workload_placement
 from pykueue.engine.values import PreemptionPolicy
 
 MAX_NOMINATIONS = 4
+MAX_SHORTAGES = 64
+"""The amounts that are missing repeat, because a cluster has few sizes of jobs."""
 
 
 class LastNomination:
@@ -38,6 +40,7 @@ class LastNomination:
         "_priority",
         "_queue_version",
         "_settings_version",
+        "_shortages",
         "_shorts",
         "_tried",
         "_unused",
@@ -66,6 +69,7 @@ class LastNomination:
         self._freeable = _freeable(queue, workload.priority, _searched(checks))
         self._shorts = [(check.total, check.short) for check in checks if check.short is not None]
         self._unused = tuple(check.unused for check in checks if check.short is not None)
+        self._shortages: dict[tuple[int, ...], reasons.FlavorsShort] = {}
 
     def repeated(
         self, state: EngineState, queue: ClusterQueueState, tried: TriedFlavors
@@ -99,20 +103,17 @@ class LastNomination:
         if unused_of_short == self._unused:
             return self._assignment, self._assignment.flavors_short()
         if self._assignment.mode is not Mode.FIT:
-            return self._assignment, self._shortage(unused_of_short)
+            shortage = self._shortages.get(unused_of_short)
+            if shortage is None:
+                if len(self._shortages) >= MAX_SHORTAGES:
+                    self._shortages.clear()
+                shortage = self._shortages[unused_of_short] = self._shortage(unused_of_short)
+            return self._assignment, shortage
         assignment = self._renewed(unused_of_short)
         return assignment, assignment.flavors_short()
 
     def _shortage(self, unused: tuple[int, ...]) -> reasons.FlavorsShort:
         """Why the assignment does not fit; what else says so in it is not read."""
-        pod_sets = self._assignment.pod_sets
-        if len(pod_sets) == 1 and len(unused) == 1 and pod_sets[0].reasons == (short := self._shorts[0][1],):
-            needed = self._shorts[0][0] - unused[0]
-            now_short = reasons.QuotaShort(flavor=short.flavor, resource=short.resource, needed=needed)
-            shortage = reasons.PodSetShortage(
-                name=pod_sets[0].name, reasons=(now_short,), conflict=pod_sets[0].conflict
-            )
-            return reasons.FlavorsShort(pod_sets=(shortage,))
         changed = self._changed(unused)
         return reasons.FlavorsShort(
             pod_sets=tuple(

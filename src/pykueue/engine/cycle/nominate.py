@@ -39,29 +39,35 @@ def nominate(state: EngineState, entry: CycleEntry) -> None:
         entry.set_pending(reasons.ChecksFailed(), NoFitReason.PENDING_EVALUATION)
     elif not entry.queue.node.participates:
         entry.set_pending(reasons.ClusterQueueInactive(name=entry.queue.name), NoFitReason.SUSPENDED)
-    elif workload.namespace not in state.namespaces:
-        entry.set_pending(reasons.NamespaceMissing(name=workload.namespace), NoFitReason.MISCONFIGURED)
     elif not state.namespace_check(entry.queue)(workload.namespace):
-        entry.set_pending(reasons.NamespaceMismatch(), NoFitReason.MISCONFIGURED)
-        entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
+        _refuse_namespace(state, entry, workload.namespace)
     elif workload.invalid_requests is not None:
         entry.set_pending(reasons.RequestsInvalid(invalid=workload.invalid_requests), NoFitReason.MISCONFIGURED)
     else:
         _assign(state, entry)
 
 
+def _refuse_namespace(state: EngineState, entry: CycleEntry, namespace: str) -> None:
+    if namespace not in state.namespaces:
+        entry.set_pending(reasons.NamespaceMissing(name=namespace), NoFitReason.MISCONFIGURED)
+    else:
+        entry.set_pending(reasons.NamespaceMismatch(), NoFitReason.MISCONFIGURED)
+        entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
+
+
 def _assign(state: EngineState, entry: CycleEntry) -> None:
     pending = entry.pending
-    if pending.scan is not None and _is_outdated(state, entry, pending.scan):
-        pending.scan = None
-    entry.scan_before = pending.scan
+    scan = pending.scan
+    if scan is not None and _is_outdated(state, entry, scan):
+        scan = pending.scan = None
+    entry.scan_before = scan
     _record(state, entry, _nomination(state, entry))
 
 
 def _nomination(state: EngineState, entry: CycleEntry) -> "Nomination":
     """The best nomination; one that ends like an earlier one is not computed again."""
-    pending, queue = entry.pending, entry.queue
-    tried = () if pending.scan is None or not pending.scan.flavors_remain else pending.scan.tried
+    pending, queue, scan = entry.pending, entry.queue, entry.scan_before
+    tried = scan.tried if scan is not None and scan.flavors_remain else ()
     nominations = pending.nominations
     if nominations is None:
         nominations = pending.nominations = _shared_nominations(queue, pending.workload)
@@ -99,11 +105,12 @@ def assign_again(state: EngineState, entry: CycleEntry) -> None:
 
 def _record(state: EngineState, entry: CycleEntry, nomination: "Nomination") -> None:
     pending = entry.pending
-    entry.assignment, entry.targets, shortage = nomination
+    result, entry.targets, shortage = nomination
+    entry.assignment = result
     pending.scan = ScanProgress(
-        entry.assignment.tried(), entry.queue.node.generation, state.cycle, pending.workload.scheduling_hash
+        result.tried(), entry.queue.node.generation, state.cycle, pending.workload.scheduling_hash
     )
-    entry.set_pending(shortage or entry.assignment.flavors_short(), NoFitReason.NONE)
+    entry.pending_reason, entry.no_fit_reason = shortage or result.flavors_short(), NoFitReason.NONE
 
 
 def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> bool:

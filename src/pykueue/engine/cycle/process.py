@@ -33,11 +33,11 @@ class Processing:
         self._released: dict[WorkloadKey, Reservation] = {}
         self.skipped_preemptions: dict[str, int] = {}
         self._blocked = state.policy.block_admission and bool(state.not_ready)
-        self._is_last = False
-        """No entry follows, so nobody would see what this one charges in the trial."""
+        self._is_seen = True
+        """Some entry follows that sees what this one charges in the trial."""
 
-    def process(self, entry: CycleEntry, *, is_last: bool) -> None:
-        self._is_last = is_last
+    def process(self, entry: CycleEntry, *, is_seen: bool) -> None:
+        self._is_seen = is_seen
         if entry.pending.workload.parent_uid and variants.better_admitted(entry.queue, entry.pending.workload):
             self._skip(entry, reasons.BetterVariantAdmitted(), NoFitReason.PENDING_EVALUATION)
         else:
@@ -53,9 +53,9 @@ class Processing:
         if self._must_evict(entry, assignment):
             entry.status = EntryStatus.EVICTED
         elif assignment.mode is Mode.NO_FIT:
-            entry.requeue_reason = RequeueReason.NO_FIT
-            entry.no_fit_reason = assignment.no_fit_reason
+            refuse(entry)
         elif assignment.mode is Mode.PREEMPT and not entry.targets:
+            refuse(entry)
             self._reserve(entry, assignment)
         elif assignment.mode is Mode.PREEMPT and self._is_gated(entry):
             entry.status = EntryStatus.GATED
@@ -98,7 +98,7 @@ class Processing:
         self._charge(entry, entry.new_usage, assignment)
 
     def _charge(self, entry: CycleEntry, usage: quota_tree.Usage, assignment: Assignment) -> None:
-        if not self._is_last:
+        if self._is_seen:
             self._state.ledger.charge(entry.queue.node, usage)
             self._state.ledger.charge_topology(assignment.topology_usage)
 
@@ -116,8 +116,8 @@ class Processing:
 
         This is not needed if the queue can always reclaim the quota.
         """
-        entry.requeue_reason = RequeueReason.PREEMPTION_NO_CANDIDATES
-        entry.no_fit_reason = NoFitReason.WAITING_FOR_QUOTA
+        if not self._is_seen:
+            return
         can_always_reclaim = entry.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
         keeps_reservation = self._state.policy.prioritize_preemptor_workloads and entry.is_preemptor
         if not can_always_reclaim or keeps_reservation:
@@ -205,6 +205,32 @@ class Processing:
             reasons.MigrationPending(pod_sets=assignment.shortages()), NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS
         )
         return True
+
+
+def may_get_quota(entry: CycleEntry) -> bool:
+    """Whether the outcome of a nominated entry depends on the entries before it."""
+    assignment = entry.assignment
+    assert assignment is not None
+    return bool(
+        assignment.mode is Mode.FIT
+        or entry.targets
+        or entry.attempt
+        or entry.replaced is not None
+        or assignment.topology_usage
+        or entry.pending.workload.parent_uid
+    )
+
+
+def refuse(entry: CycleEntry) -> None:
+    """Set why an entry waits that does not fit and finds no targets."""
+    assignment = entry.assignment
+    assert assignment is not None
+    if assignment.mode is Mode.NO_FIT:
+        entry.requeue_reason = RequeueReason.NO_FIT
+        entry.no_fit_reason = assignment.no_fit_reason
+    else:
+        entry.requeue_reason = RequeueReason.PREEMPTION_NO_CANDIDATES
+        entry.no_fit_reason = NoFitReason.WAITING_FOR_QUOTA
 
 
 def _all_available(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> bool:

@@ -163,10 +163,19 @@ def requeue(state: EngineState, entry: CycleEntry) -> decisions.Requeue | decisi
     )
     assert entry.pending_reason is not None
     kind = decisions.Requeue if entry.back_in_heap else decisions.MarkInadmissible
-    return kind(
+    last = entry.pending.last_decision
+    if (
+        type(last) is kind
+        and last.pending is entry.pending_reason
+        and last.reason is entry.requeue_reason
+        and last.no_fit_reason is entry.no_fit_reason
+    ):
+        return last
+    decision = entry.pending.last_decision = kind(
         workload=entry.pending.key,
         cluster_queue=entry.queue.name,
         reason=entry.requeue_reason,
         pending=entry.pending_reason,
         no_fit_reason=entry.no_fit_reason,
     )
+    return decision

@@ -98,9 +98,7 @@ def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
 def _pending(
     state: EngineState, workload: values.Workload, queue: ClusterQueueState, trial: RemedyTrial
 ) -> Explanation:
-    entry = CycleEntry(
-        pending=PendingWorkload(workload, state.policy), queue=queue, is_preemptor=False, scan_before=None
-    )
+    entry = CycleEntry(PendingWorkload(workload, state.policy), queue)
     nominate.nominate(state, entry)
     result = entry.assignment
     waiting = queue.pending.in_order()

@@ -408,9 +408,7 @@ def _higher_priority(state: EngineState, entry: CycleEntry, trial: RemedyTrial) 
     own = entry.pending.workload.priority
     for priority in _priorities_above(state, entry):
         raised = dataclasses.replace(entry.pending.workload, priority=priority + 1)
-        attempt = CycleEntry(
-            pending=PendingWorkload(raised, state.policy), queue=entry.queue, is_preemptor=False, scan_before=None
-        )
+        attempt = CycleEntry(PendingWorkload(raised, state.policy), entry.queue)
         if nominate.best_nomination(state, attempt).targets:
             raised_priority = max(own, priority + 1)
             changed = _changed(dataclasses.replace(entry.pending.workload, priority=raised_priority))

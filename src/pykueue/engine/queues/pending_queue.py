@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from pykueue.engine import values
+from pykueue.engine import decisions, values
 from pykueue.engine.policy import Policy, RequeuingTimestamp
 from pykueue.engine.queues.equivalence import is_equivalent
 from pykueue.engine.queues.scan_progress import ScanProgress
@@ -55,7 +55,9 @@ def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
 class PendingWorkload:
     """One workload in a pending queue."""
 
-    __slots__ = ("bucket", "evaluated_generation", "nominations", "order", "scan", "timestamp_ns", "workload")
+    __slots__ = (
+        "bucket", "evaluated_generation", "last_decision", "nominations", "order", "scan", "timestamp_ns", "workload",
+    )  # fmt: skip
 
     def __init__(self, workload: values.Workload, policy: Policy) -> None:
         self.workload = workload
@@ -72,6 +74,8 @@ class PendingWorkload:
         self.bucket: _Bucket | None = None
         self.nominations: Nominations | None = None
         """Earlier nominations that may be repeated; None until it is nominated."""
+        self.last_decision: decisions.Requeue | decisions.MarkInadmissible | None = None
+        """How its last try ended; most tries end like the one before."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PendingWorkload":
         """Faster than the default; a fork copies thousands of these."""
@@ -83,6 +87,7 @@ class PendingWorkload:
         clone.evaluated_generation = self.evaluated_generation
         clone.bucket = copy.deepcopy(self.bucket, memo)
         clone.nominations = None
+        clone.last_decision = None
         return clone
 
     @property
@@ -341,8 +346,9 @@ class PendingQueue:
             self._preemptor = (pending.key, pending.evaluated_generation)
         best_effort = self.strategy is QueueingStrategy.BEST_EFFORT_FIFO
         immediate = reason in _IMMEDIATE if best_effort else reason is not RequeueReason.NAMESPACE_MISMATCH
-        remains = pending.scan is not None and pending.scan.flavors_remain
-        if (immediate or remains) and pending.backoff_expired(now_ns):
+        if (immediate or (pending.scan is not None and pending.scan.flavors_remain)) and pending.backoff_expired(
+            now_ns
+        ):
             if pending.bucket is None:
                 self._activate(pending)
             return True
@@ -381,7 +387,7 @@ class PendingQueue:
         self._inadmissible_hashes.clear()
         before = self.active_count
         for group, bucket in list(self._inadmissible_buckets.items()):
-            if not bucket.has_backoff and all(namespace_fits(namespace) for namespace in bucket.namespaces):
+            if not bucket.has_backoff and all(map(namespace_fits, bucket.namespaces)):
                 del self._inadmissible_buckets[group]
                 self.active_count += bucket.size
                 self._merge(self._active, group, bucket, inadmissible=False)
