@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 from tests.simulate.worlds import cluster_queue, flavor, local_queue, workload
 
 from pykueue.api import times
@@ -71,6 +72,24 @@ def test_less_quota_blocks_a_workload_that_would_have_started():
     result = looked_at(items, cluster_queue("team-a", 2))
     assert [key for key, _ in result.blocked] == ["team-a/waiting"]
     assert "insufficient" in result.blocked[0][1]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (cluster_queue("team-a", 0), "maximum capacity"),
+        (cluster_queue("team-a", 4, stopPolicy="Hold"), "ClusterQueue team-a is not active"),
+        ({**local_queue("team-a"), "spec": {"clusterQueue": "team-a", "stopPolicy": "Hold"}}, "main is stopped"),
+        (cluster_queue("team-a", 4, namespaceSelector={"matchLabels": {"a": "b"}}), "namespace"),
+    ],
+)
+def test_a_change_blocks_a_workload_that_waits_for_a_job_without_a_known_end(change, why):
+    items = cluster_items(live_workload("running", 4, is_admitted=True), live_workload("waiting", 3))
+    result = looked_at(items, change)
+    assert [key for key, _ in result.blocked] == ["team-a/waiting"]
+    assert why in result.blocked[0][1]
+    assert list(result.lines())[-1].startswith("Nobody knows how long team-a/running will run")
+    assert not looked_at(items, cluster_queue("team-a", 3)).blocked
 
 
 def test_more_quota_lets_a_workload_start_sooner():

@@ -198,11 +198,12 @@ def _variants(
             )
             for combination in what_if.combined(settings)
         ]
-    return [
+    variants = [
         *(what_if.Variant(name=one.text, settings=(one,)) for text in settings for one in what_if.parse(text)),
         *(what_if.Variant(name=str(path), objects=tuple(_admitted_files((path,)))) for path in applied),
         *(what_if.Variant(name=str(path), configuration=document) for path, document in documents.items()),
     ]
+    return list({variant.name: variant for variant in variants}.values())  # One that is given twice runs once.
 
 
 def _compare(
@@ -422,13 +423,15 @@ class _ProgressBar:
 def _write(result: "Result", html_file: Path | None, csv_file: Path | None) -> None:
     from pykueue.simulate.report import html_page
 
+    path = html_file
     try:
         if html_file is not None:
             html_file.write_text(html_page.page(result.figures, result.outcomes), encoding="utf-8")
         if csv_file is not None:
+            path = csv_file
             _write_csv(result, csv_file)
     except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+        raise click.ClickException(f"{path}: {error.strerror}") from error
 
 
 def _write_csv(result: "Result", path: Path) -> None:

@@ -7,14 +7,15 @@ until the preview ends.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.workloads import predicates
-from pykueue.engine import values
+from pykueue.engine import decisions, values
+from pykueue.engine.reasons import RequeueReason
 from pykueue.simulate import what_if
 from pykueue.simulate.engine_driver.simulation import JobRun, Simulation
 from pykueue.simulate.engine_driver.world import World
@@ -27,6 +28,7 @@ from pykueue.translate import messages, outcomes
 HOUR_NS = 3600 * SECOND_NS
 _MIDDLE = 0.5
 _MOST_LINES = 20
+_FOR_EVER = (RequeueReason.NO_FIT, RequeueReason.NAMESPACE_MISMATCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,11 @@ class Preview:
     moved: list[tuple[str, float, float]]
     """Workloads that start anyway, but sooner or later: when with the change, and when without."""
     blocked: list[tuple[str, str]]
-    """Workloads that would have started without the change, or are new, and why they wait."""
+    """Workloads that would have started without the change, could start without it, or are new,
+    and why they wait.
+    """
+    endless: list[str]
+    """Running Workloads whose end nobody knows, while others wait: they keep their quota."""
     horizon_seconds: float
 
     def as_json(self) -> dict[str, Any]:
@@ -53,9 +59,16 @@ class Preview:
                 for key, after, before in self.moved
             ],
             "blocked": [{"workload": key, "why": why} for key, why in self.blocked],
+            "unknownRunTimes": self.endless,
         }
 
     def lines(self) -> Iterator[str]:
+        yield from self._changes()
+        if self.endless:
+            more = f" (nor {len(self.endless) - 1} more)" if len(self.endless) > 1 else ""
+            yield f"Nobody knows how long {self.endless[0]}{more} will run: the preview assumes no end."
+
+    def _changes(self) -> Iterator[str]:
         span = text.duration(self.horizon_seconds)
         if not (self.admitted or self.evicted or self.moved or self.blocked):
             yield f"Nothing would change in the next {span}."
@@ -107,6 +120,17 @@ class _Steps:
 class _Fork:
     simulation: Simulation
     steps: _Steps
+    requeue_reasons: dict[str, RequeueReason] = field(default_factory=dict)
+    """Why the last try of a workload failed."""
+    endless: list[str] = field(default_factory=list)
+
+    def keep_reason(self, _at_ns: int, decision: decisions.Decision) -> None:
+        if isinstance(decision, decisions.MarkInadmissible | decisions.Requeue):
+            self.requeue_reasons[decision.workload] = decision.reason
+
+    def is_stuck(self, key: str) -> bool:
+        """Whether it waits for more than quota: it never starts unless something is changed."""
+        return bool(_stopped(self.simulation, key)) or self.requeue_reasons.get(key) in _FOR_EVER
 
 
 def preview(
@@ -142,11 +166,22 @@ def preview(
     ]
     blocked = [
         (str(key), _why(after.simulation, key))
-        for key in sorted(after.simulation.runs)
-        if key not in after.steps.start_ns and (key in before.steps.start_ns or key not in before.simulation.runs)
+        for key, job in sorted(after.simulation.runs.items())
+        if key not in after.steps.start_ns
+        and job.workload.admission is None
+        and (
+            key in before.steps.start_ns
+            or key not in before.simulation.runs
+            or (after.is_stuck(key) and not before.is_stuck(key))
+        )
     ]
     return Preview(
-        admitted=admitted, evicted=evicted, moved=moved, blocked=blocked, horizon_seconds=horizon_ns / SECOND_NS
+        admitted=admitted,
+        evicted=evicted,
+        moved=moved,
+        blocked=blocked,
+        endless=after.endless if any(job.workload.admission is None for job in after.simulation.runs.values()) else [],
+        horizon_seconds=horizon_ns / SECOND_NS,
     )
 
 
@@ -161,12 +196,17 @@ def _run(
     world = World.from_objects(items, configuration, now_ns=now_ns)
     steps = _Steps()
     simulation = Simulation(world, observer=steps)
+    fork = _Fork(simulation=simulation, steps=steps)
+    simulation.on_decision = fork.keep_reason
     workloads = [obj for obj in items if obj["kind"] == "Workload"]
     learned = live.learn(workloads, now_ns)
     for obj in workloads:
         workload = world.engine.view.workload(values.WorkloadKey(predicates.key(obj)))
         if workload is not None and not predicates.is_finished(obj):
-            simulation.adopt(workload, run_ns=live.remaining_time(obj, learned, now_ns).draw_ns(_MIDDLE))
+            run_ns = live.remaining_time(obj, learned, now_ns).draw_ns(_MIDDLE)
+            simulation.adopt(workload, run_ns=run_ns)
+            if run_ns is None and workload.admission is not None:
+                fork.endless.append(str(workload.key))
     _drain(simulation)
     for document in jobs:
         job = document.object
@@ -175,7 +215,7 @@ def _run(
         run_ns = live.remaining_time(workload_object, learned, now_ns).draw_ns(_MIDDLE)
         simulation.submit(prototype, run_ns=run_ns, name=f"{job['kind'].lower()}-{objects.name(job)}")
     simulation.run(until_ns=now_ns + horizon_ns)
-    return _Fork(simulation=simulation, steps=steps)
+    return fork
 
 
 def _drain(simulation: Simulation) -> None:
@@ -195,13 +235,22 @@ def _drain(simulation: Simulation) -> None:
 
 def _why(simulation: Simulation, key: str) -> str:
     job = simulation.runs[values.WorkloadKey(key)]
+    if stopped := _stopped(simulation, key):
+        return stopped
     if job.pending is not None:
         return messages.pending(job.pending, outcomes.amount_text)
-    view = simulation.engine.view
-    local_queue = view.local_queue(job.workload.local_queue)
-    queue = None if local_queue is None else view.cluster_queue(local_queue.cluster_queue)
-    if local_queue is not None and local_queue.stop_policy is not values.StopPolicy.NONE:
-        return f"LocalQueue {local_queue.key} is stopped"
-    if queue is not None and not queue.is_active:
-        return f"ClusterQueue {queue.value.name} is not active"
     return "jobs ahead of it take the quota"
+
+
+def _stopped(simulation: Simulation, key: str) -> str:
+    """Which of its queues admits nothing; empty if both are active."""
+    view = simulation.engine.view
+    local_queue = view.local_queue(simulation.runs[values.WorkloadKey(key)].workload.local_queue)
+    if local_queue is None:
+        return "its LocalQueue does not exist"
+    if local_queue.stop_policy is not values.StopPolicy.NONE:
+        return f"LocalQueue {local_queue.key} is stopped"
+    queue = view.cluster_queue(local_queue.cluster_queue)
+    if queue is None or not queue.is_active:
+        return f"ClusterQueue {local_queue.cluster_queue} is not active"
+    return ""

@@ -77,6 +77,14 @@ def details(explanation: Explanation, *, now_ns: int, quota_note: str = "") -> I
             yield f"  - {', and '.join(_remedy(remedy, explanation) for remedy in alternative)}"
 
 
+def remedies(explanation: Explanation) -> list[str]:
+    """What would let it in, one sentence each."""
+    return [
+        ", and ".join(_remedy(remedy, explanation) for remedy in together)
+        for together in (*((remedy,) for remedy in explanation.remedies), *explanation.repairs)
+    ]
+
+
 def _pending(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     if explanation.pending is None:
         yield "It fits now and will be admitted at its turn."

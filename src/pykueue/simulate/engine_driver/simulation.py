@@ -131,7 +131,7 @@ class Simulation:
         self._pending_count = 0
         """Jobs without quota. While it is 0, cycles have no heads and are left out."""
         self._observer = observer
-        self._on_decision = on_decision
+        self.on_decision = on_decision
         self._pods_ready = world.pods_ready
         self._arrivals: Iterator[int] = iter(self.jobs.in_order_of_arrival())
         self._next_arrival: int | None = next(self._arrivals, None)
@@ -286,8 +286,8 @@ class Simulation:
     # Decisions
 
     def _apply(self, decision: decisions.Decision) -> None:
-        if self._on_decision is not None:
-            self._on_decision(self.now_ns, decision)
+        if self.on_decision is not None:
+            self.on_decision(self.now_ns, decision)
         match decision:
             case decisions.Admit():
                 self._reserve(self.runs[decision.workload], decision)

@@ -10,7 +10,8 @@ from pykueue.engine import values
 from pykueue.engine.view import EngineView
 from pykueue.simulate.engine_driver.jobs import UNKNOWN_NS
 from pykueue.simulate.report.outcomes import ENDINGS, NEVER, Outcomes
-from pykueue.translate import amounts, explanations
+from pykueue.translate import amounts, explanations, messages
+from pykueue.translate import outcomes as quantities
 
 Figures = dict[str, Any]
 
@@ -196,8 +197,12 @@ def _never_started(outcomes: Outcomes, view: EngineView) -> list[Figures]:
         if ENDINGS[outcomes.ending[number]] != "pending" or outcomes.first_start_ns[number] != NEVER:
             continue
         explanation = view.explain(outcomes.jobs.key(number))
-        lines = [] if explanation is None else list(explanations.lines(explanation, now_ns=outcomes.end_ns))
-        rows.append({"job": str(outcomes.jobs.key(number)), "why": " ".join(lines[:3])})
+        if explanation is None:
+            continue
+        why = "It fits, but its turn has not come."
+        if explanation.pending is not None:
+            why = messages.pending(explanation.pending, quantities.amount_text)
+        rows.append({"job": str(outcomes.jobs.key(number)), "why": why, "remedies": explanations.remedies(explanation)})
         if len(rows) == _MOST_PENDING:
             break
     return rows

@@ -170,7 +170,11 @@ def _tables(figures: Figures) -> Iterator[str]:
             if row["wait_seconds"]
         ],
     )
-    yield _table("Never started", ("job", "why"), [(row["job"], row["why"]) for row in figures["never_started"]])
+    yield _table(
+        "Never started",
+        ("job", "why", "what would help"),
+        [(row["job"], row["why"], "; or ".join(row["remedies"])) for row in figures["never_started"]],
+    )
 
 
 def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

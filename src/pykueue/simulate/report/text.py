@@ -63,8 +63,12 @@ def _summary(figures: Figures) -> Iterator[str]:
     yield f"{jobs} in {duration(figures['makespan_seconds'])}: {words or 'none'}"
     waits = figures["waits"]
     yield (
-        f"Waits: mean {duration(waits['mean_seconds'])}, p50 {duration(waits['p50_seconds'])}, "
-        f"p95 {duration(waits['p95_seconds'])}, p99 {duration(waits['p99_seconds'])}"
+        "Waits: no job started"
+        if not waits["jobs"]
+        else (
+            f"Waits: mean {duration(waits['mean_seconds'])}, p50 {duration(waits['p50_seconds'])}, "
+            f"p95 {duration(waits['p95_seconds'])}, p99 {duration(waits['p99_seconds'])}"
+        )
     )
     preemptions = figures["preemptions"]
     yield (
@@ -118,6 +122,7 @@ def _never_started(figures: Figures) -> Iterator[str]:
         yield "\nNever started"
     for row in figures["never_started"]:
         yield f"  {row['job']}: {row['why']}"
+        yield from (f"    - {remedy}" for remedy in row["remedies"])
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:

@@ -39,9 +39,13 @@ def read(text: str, queues: Sequence[str]) -> Iterator[JobRow]:
     settings = _settings(text)
     draw = random.Random(_WHERE.integer(settings["seed"], "seed"))  # noqa: S311 - a load, not a secret
     rate = _rate(settings["rate"])
-    daily = float(settings["daily"])
+    daily = _number(settings["daily"], "daily", least=0, most=1)
     run_seconds = _distribution(settings["run"], draw)
     choices = {name: _weighted(settings[name], name) for name in ("sizes", "priority", "pods")}
+    sizes = [_WHERE.quantity(size, "sizes") for size in choices["sizes"][0]], choices["sizes"][1]
+    pods = [_WHERE.count(count, "pods") for count in choices["pods"][0]], choices["pods"][1]
+    priorities = [_WHERE.integer(priority, "priority") for priority in choices["priority"][0]], choices["priority"][1]
+    cpu = _WHERE.quantity(settings["cpu"], "cpu") if settings["cpu"] else ""
     names = _weighted(settings["queues"], "queues") if settings["queues"] else (list(queues), [1.0] * len(queues))
     if not names[0]:
         raise SourceError("there is no LocalQueue", file="--generate", remedy="Add a LocalQueue to the files of -f.")
@@ -49,17 +53,17 @@ def read(text: str, queues: Sequence[str]) -> Iterator[JobRow]:
     at = 0.0
     for number in range(_WHERE.integer(settings["jobs"], "jobs")):
         at += draw.expovariate(rate * max(0.05, 1 + daily * math.sin(2 * math.pi * at / 86400)))
-        requests = {settings["resource"]: str(draw.choices(*choices["sizes"])[0])}
-        if settings["cpu"]:
-            requests["cpu"] = settings["cpu"]
+        requests = {settings["resource"]: draw.choices(*sizes)[0]}
+        if cpu:
+            requests["cpu"] = cpu
         run_ns = round(min(run_seconds(), _LONGEST_RUN_SECONDS)) * SECOND_NS
         yield JobRow(
             submit_ns=int(at) * SECOND_NS,
             queue=str(draw.choices(*names)[0]),
             requests=requests,
             run_ns=run_ns,
-            pods=int(draw.choices(*choices["pods"])[0]),
-            priority=int(draw.choices(*choices["priority"])[0]),
+            pods=draw.choices(*pods)[0],
+            priority=draw.choices(*priorities)[0],
             name=f"job-{number}",
             startup_ns=startup_ns,
         )
@@ -88,12 +92,21 @@ def _weighted(text: str, name: str) -> tuple[list[str], list[float]]:
     values, weights = [], []
     for part in text.split(","):
         value, _, weight = part.partition("*")
-        try:
-            weights.append(float(weight or 1))
-        except ValueError:
-            raise _WHERE.error(f"{weight!r} is not a weight", name, "Write 1*6,2*2,8.") from None
+        weights.append(_number(weight or "1", name, least=0, most=1e9, what="a weight"))
         values.append(value)
+    if not sum(weights):
+        raise _WHERE.error("all weights are 0", name, "Write 1*6,2*2,8.")
     return values, weights
+
+
+def _number(text: str, name: str, *, least: float, most: float, what: str = "a number") -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not least <= number <= most:
+        raise _WHERE.error(f"{text!r} is not {what}", name, f"Write a number from {least:g} to {most:g}.")
+    return number
 
 
 def _distribution(text: str, draw: random.Random) -> Callable[[], float]:
@@ -105,6 +118,8 @@ def _distribution(text: str, draw: random.Random) -> Callable[[], float]:
         remedy = "Write fixed(1h), exponential(1h), lognormal(1h,1.2), uniform(1m,2h) or pareto(1m,1.5)."
         raise _WHERE.error(f"{text!r} is not a distribution", "run", remedy)
     first = _WHERE.duration_ns(words[0], "run") / SECOND_NS
+    if not first and name != "fixed":
+        raise _WHERE.error(f"{text!r} is not a distribution", "run", "Write more than 0 seconds.")
     if name == "fixed":
         return lambda: first
     if name == "exponential":
@@ -112,7 +127,7 @@ def _distribution(text: str, draw: random.Random) -> Callable[[], float]:
     if name == "uniform":
         last = _WHERE.duration_ns(words[1], "run") / SECOND_NS
         return lambda: draw.uniform(first, last)
-    second = float(words[1])
+    second = _number(words[1], "run", least=0.01, most=100)
     if name == "lognormal":
         return lambda: draw.lognormvariate(math.log(first), second)
     return lambda: first * draw.paretovariate(second)

@@ -1,6 +1,7 @@
 """One job of a table or trace as a value, and the error of a file that cannot be read."""
 
 import datetime as dt
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,10 @@ from pykueue.api import durations, quantity
 from pykueue.api.times import SECOND_NS
 
 GPU = "nvidia.com/gpu"
+_MOST_TIME_NS = 2**62
+_LONGEST_RUN_NS = 10 * 365 * 86400 * SECOND_NS
+"""Sums of such times still fit into the columns of a simulation."""
+_MOST_WHOLE = 2**31 - 1
 _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?$")
 
 
@@ -52,49 +57,61 @@ class Place:
     def time_ns(self, text: str, column: str) -> int:
         """Seconds, or a date and time; without a zone it is UTC."""
         text = text.strip()
-        try:
-            return round(float(text) * SECOND_NS)
-        except ValueError:
-            pass
+        if (seconds := _number(text)) is not None:
+            return self._time_ns(seconds, text, column)
         try:
             if _PLAIN_TIME.match(text):
                 moment = dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
             else:
                 moment = dt.datetime.fromisoformat(text)
                 moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        except ValueError:
+        except (ValueError, OverflowError):
             remedy = "Write seconds, or a time such as 2026-05-01T09:30:00Z."
             raise self.error(f"{text!r} is not a time", column, remedy) from None
-        return round(moment.timestamp()) * SECOND_NS
+        return self._time_ns(round(moment.timestamp()), text, column)
+
+    def _time_ns(self, seconds: float, text: str, column: str) -> int:
+        if abs(seconds) * SECOND_NS > _MOST_TIME_NS:
+            raise self.error(f"{text!r} is too far away", column, "Write seconds, not milliseconds, or a date.")
+        return round(seconds * SECOND_NS)
 
     def duration_ns(self, text: str, column: str) -> int:
         """Seconds, Slurm's [days-]hours:minutes:seconds, or Go's 1h30m."""
         text = text.strip()
-        try:
-            return self.not_negative(round(float(text) * SECOND_NS), text, column)
-        except ValueError:
-            pass
+        if (plain_seconds := _number(text)) is not None:
+            return self._bounded(plain_seconds, text, column)
         match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", text)
         if match is not None:
             days, hours, minutes, seconds = match.groups()
             whole = int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60
-            return round((whole + float(seconds)) * SECOND_NS)
+            return self._bounded(whole + float(seconds), text, column)
         try:
-            return self.not_negative(durations.to_ns(text), text, column)
+            return self._bounded(durations.to_ns(text) / SECOND_NS, text, column)
         except ValueError:
             remedy = "Write seconds, 1h30m, or 1-06:00:00 as Slurm does."
             raise self.error(f"{text!r} is not a duration", column, remedy) from None
 
-    def not_negative(self, amount: int, text: str, column: str) -> int:
-        if amount < 0:
+    def _bounded(self, seconds: float, text: str, column: str) -> int:
+        if seconds < 0:
             raise self.error(f"{text!r} is negative", column, "Remove the row, or write 0 or more.")
-        return amount
+        if seconds * SECOND_NS > _LONGEST_RUN_NS:
+            raise self.error(f"{text!r} is more than ten years", column, "Write seconds, not milliseconds.")
+        return round(seconds * SECOND_NS)
 
     def integer(self, text: str, column: str) -> int:
         try:
-            return int(float(text))
+            number = int(float(text))
         except (ValueError, OverflowError):
             raise self.error(f"{text!r} is not a whole number", column, "Write digits, such as 8.") from None
+        if abs(number) > _MOST_WHOLE:
+            raise self.error(f"{text!r} is too large", column, f"Write at most {_MOST_WHOLE}.")
+        return number
+
+    def count(self, text: str, column: str) -> int:
+        number = self.integer(text, column)
+        if number < 1:
+            raise self.error(f"{text!r} is less than 1", column, "Write 1 or more, or remove the row.")
+        return number
 
     def quantity(self, text: str, column: str) -> str:
         try:
@@ -104,3 +121,12 @@ class Place:
         if amount.nano < 0:
             raise self.error(f"{text!r} is negative", column, "Write 0 or more.")
         return str(amount)
+
+
+def _number(text: str) -> float | None:
+    """A number of seconds; None for other text, to which NaN belongs."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number

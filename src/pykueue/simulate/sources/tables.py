@@ -51,7 +51,9 @@ def read(path: Path) -> Iterator[JobRow | None]:
 def _csv(path: Path) -> tuple[list[str], Iterator[tuple[int, Sequence[str]]]]:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         first = file.readline()
-    delimiter = "\t" if "\t" in first and "," not in first else ","
+    if not first.strip():
+        raise SourceError("the first line is empty", file=str(path), remedy=f"It names columns: {_OWN_COLUMNS}.")
+    delimiter = next((mark for mark in ",\t;" if mark in first), ",")
     header = next(csv.reader([first], delimiter=delimiter), [])
     columns = [name.strip() for name in header]
     has_header = not _is_task_without_header(columns)
@@ -118,18 +120,21 @@ def _layout(columns: list[str], place: Place) -> Layout:
 
 
 def _own_layout(columns: list[str], place: Place) -> Layout:
-    column_of = {}
+    column_of: dict[str, str] = {}
     for name in columns:
         word = _COLUMN_OF.get(name.lower().replace(" ", "_"))
         if word is None and "/" not in name:
             close = difflib.get_close_matches(name.lower(), _COLUMN_OF, n=1)
             hint = f"Did you mean {close[0]}? " if close else ""
             raise place.error("pykueue does not know it", name, f"{hint}Known columns: {_OWN_COLUMNS}.")
+        if (word or name) in column_of.values():
+            raise place.error("the table has this column twice", name, "Remove or rename one of them.")
         column_of[name] = word or name
     for required in ("submit", "run"):
         if required not in column_of.values():
             remedy = f"Known columns: {_OWN_COLUMNS}."
-            raise place.error(f"the table has no column {required}", ", ".join(columns) or "(none)", remedy)
+            message = f"the table has no column {required}, it has {', '.join(columns)}"
+            raise SourceError(message, file=place.file, line=place.line, remedy=remedy)
     return lambda cells, at: _own({column_of[name]: cell for name, cell in cells.items()}, at)
 
 
@@ -148,7 +153,7 @@ def _own(cells: Cells, place: Place) -> JobRow:
         queue=cell("queue"),
         requests=requests,
         run_ns=place.duration_ns(cell("run"), "run") if cell("run") else None,
-        pods=max(1, place.integer(cell("pods"), "pods")) if cell("pods") else 1,
+        pods=place.count(cell("pods"), "pods") if cell("pods") else 1,
         priority=place.integer(cell("priority"), "priority") if cell("priority") else 0,
         name=cell("name") or None,
         owner=cell("user"),

@@ -128,6 +128,9 @@ def philly(path: Path) -> Iterator[JobRow | None]:
 
 
 def _philly_job(job: Any, place: Place) -> JobRow | None:
+    for name in ("vc", "jobid", "submitted_time"):
+        if not isinstance(job[name], str | None):
+            raise place.error(f"{job[name]!r} is not text", name, "Give the file cluster_job_log of the trace.")
     attempts = [attempt for attempt in job["attempts"] if attempt.get("start_time") and attempt.get("end_time")]
     if not attempts or not job["submitted_time"] or job["submitted_time"] == "None":
         return None
@@ -140,10 +143,10 @@ def _philly_job(job: Any, place: Place) -> JobRow | None:
         return None
     return JobRow(
         submit_ns=place.time_ns(job["submitted_time"], "submitted_time"),
-        queue=job["vc"],
+        queue=job["vc"] or "",
         requests={GPU: str(max(hosts))},
         run_ns=max(0, run_ns),
         pods=len(hosts),
         name=job["jobid"].replace("_", "-"),
-        owner=job.get("user", ""),
+        owner=str(job.get("user") or ""),
     )
