@@ -1,16 +1,20 @@
 """The figures of a run, and the formats of the report."""
 
 import json
+import multiprocessing
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from tests.simulate.worlds import Jobs, World, cluster_queue, flavor, local_queue
 
 from pykueue.api.times import SECOND_NS
 from pykueue.cli.main import cli
-from pykueue.simulate import notebook, planning
+from pykueue.simulate import notebook, planning, what_if
 from pykueue.simulate.report import html_page, text
 from pykueue.simulate.report.timeline import MOST_INTERVALS, Timeline
 
@@ -205,3 +209,29 @@ def test_a_notebook_shows_a_result_as_its_report():
     example = Path(__file__).parents[2] / "examples" / "planning"
     result = notebook.run(notebook.plan(example / "queues.yaml", jobs=example / "jobs.csv"))
     assert repr(result).startswith("400 jobs in 2d 20h: 400 finished\nWaits: mean 17m 29s")
+
+
+def several_variants():
+    settings = what_if.parse("clusterqueue/team-a.nominalQuota[gpu]=1..6:1")
+    return [what_if.Variant(name=setting.text, settings=(setting,)) for setting in settings]
+
+
+def test_ctrl_c_leaves_the_processes_of_variants_to_their_parent():
+    results = planning.run_all(borrowed_and_reclaimed(), several_variants(), processes=2)
+    names = [next(results).name]
+    for process in multiprocessing.active_children():
+        os.kill(process.pid, signal.SIGINT)
+    names += [result.name for result in results]
+    assert names == [variant.name for variant in several_variants()]
+
+
+def test_an_interrupted_comparison_ends_its_processes():
+    results = planning.run_all(borrowed_and_reclaimed(), several_variants(), processes=2)
+    next(results)
+    processes = multiprocessing.active_children()
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt)
+    assert processes
+    for process in processes:
+        process.join(timeout=30)
+        assert process.exitcode is not None

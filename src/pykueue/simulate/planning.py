@@ -8,6 +8,7 @@ import functools
 import gc
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -165,5 +166,24 @@ def run_all(
         yield from map(_run_variant, variants)
         return
     context = multiprocessing.get_context("spawn")
+    before = set(multiprocessing.active_children())
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_share, initargs=(plan,)) as pool:
-        yield from pool.map(_run_variant, variants)
+        try:
+            with _interrupts_blocked():
+                futures = [pool.submit(_run_variant, variant) for variant in variants]
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - before:
+                process.terminate()
+            raise
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """For processes that start inside: Ctrl-C is sent to all of them, but only we answer it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
