@@ -83,7 +83,7 @@ def _grid(top: float, step: float) -> list[str]:
         lines.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
             f'style="stroke:var(--line, #ddd)" stroke-width="1"/>'
-            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" class="tick">{number(position * step)}</text>'
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" class="tick">{position * step:,.6g}</text>'
         )
     return lines
 
