@@ -9,7 +9,7 @@ import gc
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,7 +151,7 @@ def compact(name: str, result: Result) -> VariantResult:
 
 def run_all(
     plan: SimulationPlan, variants: Sequence[Variant], *, processes: int | None = None, ray_address: str | None = None
-) -> Iterator[VariantResult]:
+) -> Generator[VariantResult, None, None]:
     """Run variants on all cores, or on a Ray cluster; results keep the order of the variants."""
     for variant in variants:
         what_if.changed(plan.objects, variant)  # A wrong one is named before any of them runs.
