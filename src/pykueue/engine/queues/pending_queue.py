@@ -86,8 +86,7 @@ class PendingWorkload:
         clone.scan = self.scan
         clone.evaluated_generation = self.evaluated_generation
         clone.bucket = copy.deepcopy(self.bucket, memo)
-        clone.nominations = None
-        clone.last_decision = None
+        clone.nominations = clone.last_decision = None
         return clone
 
     @property
