@@ -203,7 +203,8 @@ def _variants(
         *(what_if.Variant(name=str(path), objects=tuple(_admitted_files((path,)))) for path in applied),
         *(what_if.Variant(name=str(path), configuration=document) for path, document in documents.items()),
     ]
-    return list({variant.name: variant for variant in variants}.values())  # One that is given twice runs once.
+    # A variant that is given twice runs once.
+    return list({variant.name: variant for variant in variants}.values())
 
 
 def _compare(
