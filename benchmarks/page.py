@@ -24,7 +24,7 @@ from pykueue.dashboard.embedded import EmbeddedDashboard
 
 CHANGES_A_SECOND = 50
 SECONDS = 10
-ROUNDS = 6
+ROUNDS = 4
 LIVE = "!!document.querySelector('.connection.live')"
 
 
@@ -85,6 +85,12 @@ def largest_renderer(browser: int) -> int:
     return largest
 
 
+async def all_rows(page: Any, total: int) -> None:
+    await page.value("location.hash = '#/workloads'")
+    await page.until("document.querySelectorAll('.scroll .row').length > 10", 60)
+    await page.until(f"document.querySelector('#count').innerText === '{total:,}'", 120)
+
+
 async def server_share(api: EmbeddedApi, page: Any, total: int, directory: Path) -> None:
     """Measure with and without the page in turns, because other work on the machine comes and goes."""
     shares, without = [], []
@@ -93,7 +99,8 @@ async def server_share(api: EmbeddedApi, page: Any, total: int, directory: Path)
         await dashboard.start()
         await page.open(dashboard.link())
         await page.until(LIVE, 120)
-        await change(api, total, 5)  # until the page has all rows
+        await all_rows(page, total)
+        await change(api, total, 2)
         with_page = await change(api, total, SECONDS)
         await page.open("about:blank")
         await dashboard.stop()
@@ -128,9 +135,7 @@ async def main(total: int) -> None:
             print(f"live after {time.monotonic() - started:.1f} s", flush=True)
             paint = "performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime)[0]"
             print(f"first paint after {await page.until(paint):.0f} ms")
-            await page.value("location.hash = '#/workloads'")
-            await page.until("document.querySelectorAll('.scroll .row').length > 10")
-            await page.until(f"document.querySelector('#count').innerText === '{total:,}'", 120)
+            await all_rows(page, total)
             print(f"all rows after {time.monotonic() - started:.1f} s", flush=True)
             await change(api, total, SECONDS)
             heap, renderer = await browser_bytes(page, browser.process)
