@@ -38,7 +38,7 @@ class _ReviewRequest(msgspec.Struct):
     uid: str
     operation: str
     kind: _Kind
-    object: dict[str, object]
+    object: Object
 
 
 class _Review(msgspec.Struct):
