@@ -41,7 +41,7 @@ async def asked(api, token, body):
 async def test_more_quota_admits_a_waiting_workload(api):
     await create_waiting(api)
     answer = await asked(api, api.access.token, cluster_queue(4))
-    assert answer["lines"] == ["In the next 1h this change would", "  admit default/large after 0s"]
+    assert answer["lines"] == ["In the next 1h this change would", "  admit default/large after 0s with cpus"]
     stored = await api.client().get(resources.CLUSTER_QUEUE, "team", "")
     assert stored["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "1"
 

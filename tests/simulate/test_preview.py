@@ -58,6 +58,8 @@ def test_more_quota_admits_a_waiting_workload():
     items = cluster_items(live_workload("running", 4, is_admitted=True), live_workload("waiting", 2))
     result = looked_at(items, cluster_queue("team-a", 6))
     assert result.admitted == [("team-a/waiting", 0.0)]
+    assert list(result.lines())[1] == "  admit team-a/waiting after 0s with gpu"
+    assert result.as_json()["admitted"][0]["flavors"] == ["gpu"]
     assert not result.evicted
 
 

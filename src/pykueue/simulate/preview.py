@@ -36,6 +36,8 @@ class Preview:
     """What differs with the change; times are seconds from now."""
 
     admitted: list[tuple[str, float]]
+    flavors: dict[str, list[str]]
+    """The flavors of the admitted Workloads."""
     evicted: list[tuple[str, float, str]]
     moved: list[tuple[str, float, float]]
     """Workloads that start anyway, but sooner or later: when with the change, and when without."""
@@ -50,7 +52,9 @@ class Preview:
     def as_json(self) -> dict[str, Any]:
         return {
             "horizonSeconds": self.horizon_seconds,
-            "admitted": [{"workload": key, "afterSeconds": after} for key, after in self.admitted],
+            "admitted": [
+                {"workload": key, "afterSeconds": after, "flavors": self.flavors[key]} for key, after in self.admitted
+            ],
             "evicted": [
                 {"workload": key, "afterSeconds": after, "reason": reason} for key, after, reason in self.evicted
             ],
@@ -74,7 +78,10 @@ class Preview:
             yield f"Nothing would change in the next {span}."
             return
         yield f"In the next {span} this change would"
-        admitted = [f"  admit {key} after {text.duration(after)}" for key, after in self.admitted]
+        admitted = [
+            f"  admit {key} after {text.duration(after)} with {', '.join(self.flavors[key])}"
+            for key, after in self.admitted
+        ]
         evicted = [f"  evict {key} after {text.duration(after)} ({reason})" for key, after, reason in self.evicted]
         moved = [f"  {_moved(*entry)}" for entry in self.moved]
         blocked = [f"  keep {key} waiting: {why}" for key, why in self.blocked]
@@ -94,6 +101,7 @@ class _Steps:
 
     def __init__(self) -> None:
         self.start_ns: dict[str, int] = {}
+        self.flavors: dict[str, list[str]] = {}
         self.eviction: dict[str, tuple[int, str]] = {}
 
     def queued(self, job: JobRun, at_ns: int) -> None:
@@ -103,7 +111,11 @@ class _Steps:
         """Nothing to keep."""
 
     def started(self, job: JobRun, at_ns: int) -> None:
-        self.start_ns.setdefault(job.key, at_ns)
+        admission = job.workload.admission
+        assert admission is not None
+        if job.key not in self.start_ns:
+            self.start_ns[job.key] = at_ns
+            self.flavors[job.key] = sorted({str(name) for pods in admission.pod_sets for name in pods.flavors.values()})
 
     def evicted(self, job: JobRun, at_ns: int, *, reason: str, by: values.WorkloadKey | None, lost_ns: int) -> None:
         del lost_ns
@@ -177,6 +189,7 @@ def preview(
     ]
     return Preview(
         admitted=admitted,
+        flavors={key: after.steps.flavors[key] for key, _ in admitted},
         evicted=evicted,
         moved=moved,
         blocked=blocked,
