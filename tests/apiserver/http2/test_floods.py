@@ -150,6 +150,27 @@ async def test_a_reader_of_a_large_response_may_open_its_windows_often():
     assert not client.transport.is_closed
 
 
+async def test_windows_that_are_opened_in_small_steps_do_not_stay_small():
+    """A client that opens its windows by each frame would get frames of that size for ever."""
+    size, step = 12_000_000, 327
+
+    async def handle(stream):
+        stream.respond(200, [], size * b"x")
+        await stream.drain()
+
+    client = RawClient(handle)
+    client.send(DONE)
+    received = [len(payload) for kind, _, _, payload in await client.frames() if kind == frames.DATA]
+    for _ in range(sum(received) // step):
+        client.send(frames.window_update(0, step) + frames.window_update(1, step))
+    while sum(received) < size and not client.transport.is_closed:
+        for kind, _, _, payload in await client.frames():
+            if kind == frames.DATA:
+                received.append(len(payload))
+                client.send(frames.window_update(0, len(payload)) + frames.window_update(1, len(payload)))
+    assert sum(received) == size
+
+
 async def test_a_client_that_does_not_read_is_not_read():
     """Frames without flow control, such as headers and answers to pings, would fill the memory."""
 

@@ -433,7 +433,8 @@ class Http2Connection(asyncio.Protocol):
         ready = self._ready
         while ready and not self._is_paused and self._output_bytes < _WRITE_BYTES:
             stream = ready[0]
-            if stream.pending and self._window <= 0 and not stream.is_closed:
+            least_bytes = stream.least_bytes(self._initial_window)
+            if stream.pending and self._window < least_bytes and not stream.is_closed:
                 return
             ready.popleft()
             stream.is_queued = False
@@ -441,7 +442,7 @@ class Http2Connection(asyncio.Protocol):
                 continue
             if stream.pending:
                 size = min(stream.window, self._window, self._frame_bytes)
-                if size <= 0:
+                if size < least_bytes:
                     continue  # it is queued again when its window opens
                 self._send_part(stream, size)
             elif stream.is_ended:

@@ -15,6 +15,10 @@ _UNREAD_WINDOW = frames.DEFAULT_WINDOW
 """What a client may send of a body before the server reads it. Some clients cannot do with less
 than the default."""
 
+_LEAST_DATA_BYTES = 4 * 1024
+"""A window that is almost closed is left alone. A client that opens its windows by what it has
+received would otherwise get all its data in pieces as small as the smallest."""
+
 
 class Carrier(Protocol):
     """What a stream needs of its connection."""
@@ -166,6 +170,10 @@ class Stream:
             self._chunks.append(data)
         self.is_complete = is_last
         _wake(self._reader)
+
+    def least_bytes(self, initial_window: int) -> int:
+        """How far the windows have to be open for the next frame."""
+        return max(1, min(self.pending_bytes, _LEAST_DATA_BYTES, initial_window // 2))
 
     def take(self, size: int) -> bytes | memoryview:
         """At most `size` bytes that wait to be sent."""
