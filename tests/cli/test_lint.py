@@ -36,6 +36,12 @@ def test_a_fault_ends_with_one_and_names_line_rule_and_remedy(lint):
     assert "Ask for less" in result.output
 
 
+def test_files_need_no_option(tmp_path):
+    path = tmp_path / "queues.yaml"
+    path.write_text(yaml.safe_dump_all(FAULTY))
+    assert "[job-too-large]" in CliRunner().invoke(cli, ["lint", str(path)]).output
+
+
 def test_the_example_is_printed(lint):
     assert "    job job-job-" in lint(FAULTY).output
 

@@ -23,14 +23,7 @@ _LONGEST_EXAMPLE = 24
 
 
 @click.command
-@click.option(
-    "-f",
-    "--filename",
-    "names",
-    multiple=True,
-    help="A file, a folder (all .yaml, .yml and .json files below it) or - for standard input; may be repeated."
-    " Default: the queues of the cluster.",
-)
+@manifest_files.with_files(default="Default: the queues of the cluster.")
 @options.with_config("the one among the files, or that of the cluster")
 @click.option(
     "--fail-on",

@@ -1,8 +1,10 @@
-"""The files that `-f` names: files, folders and standard input."""
+"""The files that a command is given: files, folders and standard input."""
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,6 +12,24 @@ from pykueue.api import manifests
 from pykueue.api.manifests import Document, ManifestError
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+_HELP = "A file, a folder (all .yaml, .yml and .json files below it) or - for standard input; may be repeated."
+
+
+def with_files(default: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take files with and without `-f`, as `names`; one is needed without `default`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.argument("files", nargs=-1, metavar="[FILE]...")
+        @click.option("-f", "--filename", "names", multiple=True, help=f"{_HELP} {default}".strip())
+        @functools.wraps(command)
+        def wrapped(*, files: tuple[str, ...], names: tuple[str, ...], **options: Any) -> None:
+            if not default and not files and not names:
+                raise click.UsageError("name a file or a folder, or - for standard input")
+            command(names=(*names, *files), **options)
+
+        return wrapped
+
+    return decorate
 
 
 def read(names: Iterable[str]) -> tuple[list[Document], list[ManifestError]]:

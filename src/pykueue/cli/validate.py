@@ -11,14 +11,7 @@ from pykueue.cli import output as outputs
 
 
 @click.command
-@click.option(
-    "-f",
-    "--filename",
-    "names",
-    multiple=True,
-    required=True,
-    help="A file, a folder (all .yaml, .yml and .json files below it) or - for standard input; may be repeated.",
-)
+@manifest_files.with_files()
 @outputs.with_report_output
 @click.option("-v", "--verbose", is_flag=True, help="Also print notes, such as the use of a deprecated version.")
 def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
