@@ -84,6 +84,7 @@ def test_sarif_names_file_line_and_rule(lint):
 def test_invalid_objects_are_left_to_validate(lint):
     result = lint([*SOUND, queue("Bad_Name")])
     assert "1 invalid object was left out; `pykueue validate` says what is wrong." in result.output
+    assert result.exit_code == 1
 
 
 def test_the_rules_are_listed():

@@ -1,7 +1,9 @@
 import pytest
+from click.testing import CliRunner
 
 from pykueue.api import resources
 from pykueue.cli import job_request
+from pykueue.cli.main import cli
 from pykueue.cluster.job_controller.job_view import JobView
 from pykueue.cluster.job_controller.policies import match_failure
 from pykueue.cluster.kubelet.environment import expand
@@ -105,7 +107,13 @@ def submitted(cluster):
     place = {"name": "main", "namespace": "default"}
     cluster.create(resources.LOCAL_QUEUE, {"metadata": place, "spec": {"clusterQueue": "a"}})
     cluster.create(resources.WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 1})
-    return lambda *options: cluster.pykueue("submit", *options, "true")
+    access = ("--kubeconfig", str(cluster.kubeconfig))
+    return lambda *options: CliRunner().invoke(cli, ["submit", *access, *options, "true"])
+
+
+def test_memory_of_a_few_bytes_is_a_forgotten_unit(submitted):
+    result = submitted("--memory", "4")
+    assert (result.exit_code, "4 needs a unit; write for example 4Gi or 500Mi" in result.output) == (2, True)
 
 
 def test_a_queue_that_does_not_exist_is_refused(submitted):

@@ -33,7 +33,7 @@ class Shell:
     def __call__(self, *words, kubeconfig=None):
         settings = {**environment(), "HOME": str(self.home), "KUBECONFIG": str(kubeconfig or self.server.kubeconfig)}
         return subprocess.run(
-            [sys.executable, "-m", "pykueue", *words],
+            [sys.executable, "-P", "-m", "pykueue", *words],
             cwd=self.home,
             env=settings,
             capture_output=True,
@@ -64,6 +64,29 @@ def jane(shell):
     assert shell("create", "localqueue", "research", "--clusterqueue", "default", "-n", "research").returncode == 0
     words = [word.strip("`.,") for word in result.stdout.replace("=", " ").split()]
     return next(word for word in words if "kubeconfig" in word and Path(word).is_file())
+
+
+def test_the_other_tasks_of_an_array_go_on_when_one_fails(shell):
+    words = ("--name", "half", "--array", "1-4%1", "--", "sh", "-c", "echo task {index}; test {index} != 2")
+    assert shell("submit", *words).returncode == 0
+    assert shell("wait", "half").returncode == 1
+    assert all(f"task {index}" in shell("logs", "half").stdout for index in range(1, 5))
+
+
+def test_a_script_needs_neither_a_path_nor_the_executable_bit(shell):
+    (shell.home / "train.sh").write_text('#!/bin/bash\n#PYKUEUE --name scripted\necho "$@" in "$BASH"\n')
+    result = shell("submit", "-f", "train.sh", "--cpu", "2")
+    assert (result.returncode, "--cpu 2 in /" in result.stdout) == (0, True), result
+
+
+def test_modules_of_the_current_directory_are_not_imported(shell):
+    """A file of one's own, or of a colleague, may have the name of a module of Python."""
+    (shell.home / "random.py").write_text("raise SystemExit('imported')")
+    try:
+        result = shell("submit", "-f", "--notify", "http://127.0.0.1:9/", "--", "echo", "it runs")
+    finally:
+        (shell.home / "random.py").unlink()
+    assert "it runs" in result.stdout, result
 
 
 def test_each_item_of_a_list_is_a_task(shell):

@@ -34,7 +34,7 @@ def start(directory: DataDirectory, arguments: list[str]) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as log:
             process = subprocess.Popen(  # noqa: S603 - this program
-                [sys.executable, "-m", "pykueue", *arguments],
+                [sys.executable, "-P", "-m", "pykueue", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

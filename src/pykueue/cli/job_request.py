@@ -1,7 +1,9 @@
 """The Job that `pykueue submit` and `pykueue run` create, from their options."""
 
+import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +49,7 @@ def job_of(request: "dict[str, Any]") -> "Object":
         "parallelism": array.parallelism,
         "completions": len(array.indexes),
         "completionMode": "Indexed" if is_array or max(len(array.indexes), array.parallelism) > 1 else "NonIndexed",
-        "backoffLimit": request["retries"],
+        "backoffLimitPerIndex" if is_array else "backoffLimit": request["retries"],
         "podFailurePolicy": _DISRUPTIONS_DO_NOT_COUNT,
         "template": {"spec": pod},
     }
@@ -104,7 +106,7 @@ def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":
 
 def _with_notices(container: "Object", request: "dict[str, Any]") -> "Object":
     """The container, whose command runs below a program that notifies when it ends."""
-    words = [sys.executable, "-m", "pykueue.notify"]
+    words = [sys.executable, "-P", "-m", "pykueue.notify"]
     words += [f"--url={url}" for url in request.get("notify", ())] + [
         f"--mail={address}" for address in request.get("mail", ())
     ]
@@ -180,6 +182,25 @@ def _prefix(command: tuple[str, ...]) -> str:
         elif rest[0] == "-m" and len(rest) > 1:
             chosen = rest[1]
     return re.sub(r"[^a-z0-9]+", "-", Path(chosen).stem.lower()).strip("-")[:50] or "job"
+
+
+def runnable(command: Sequence[str], directory: Path) -> list[str]:
+    """The command. A script of the directory needs neither `./` nor the executable bit."""
+    program, *rest = command
+    script = directory / program
+    if "/" not in program and (shutil.which(program) or not script.is_file()):
+        return list(command)
+    path = program if "/" in program else f"./{program}"
+    if not script.is_file() or os.access(script, os.X_OK):
+        return [path, *rest]
+    return [*_interpreter(script), path, *rest]
+
+
+def _interpreter(script: Path) -> list[str]:
+    """The words of the first line `#!/bin/bash -e`; a shell without one."""
+    with script.open("rb") as lines:
+        first = lines.readline(256)
+    return shlex.split(first[2:].decode(errors="replace")) or ["sh"] if first.startswith(b"#!") else ["sh"]
 
 
 def header_options(command: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ _LONGEST_EXAMPLE = 24
     type=click.Choice(_LEVELS),
     default="warning",
     show_default=True,
-    help="The exit code is 1 if there is a finding of this severity or a worse one.",
+    help="The exit code is 1 if there is a finding of this severity or a worse one, or an invalid object.",
 )
 @click.option("--ignore", multiple=True, metavar="RULE", help="Leave out a rule; may be repeated.")
 @click.option("--rules", "lists_rules", is_flag=True, help="List all rules, and do nothing else.")
@@ -82,12 +82,13 @@ def lint(
             subject = "1 invalid object was" if invalid == 1 else f"{invalid} invalid objects were"
             outputs.echo(f"{subject} left out; `pykueue validate` says what is wrong.", err=True)
     else:
+        invalid = 0
         findings = _of_cluster(cluster, configuration)
     findings = [finding for finding in findings if finding.rule.id not in ignore]
     visible = [finding for finding in findings if verbose or finding.level.value != "note"]
     _print(visible, output)
     worst = _LEVELS[: _LEVELS.index(fail_on) + 1]
-    if any(finding.level.value in worst for finding in findings):
+    if invalid or any(finding.level.value in worst for finding in findings):
         raise SystemExit(1)
 
 

@@ -16,7 +16,7 @@ _HELP = "A file, a folder (all .yaml, .yml and .json files below it) or - for st
 
 
 def with_files(default: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take files with and without `-f`, as `names`; one is needed without `default`."""
+    """Let a command take files with and without `-f`, as `names`; at least one or a `default`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @click.argument("files", nargs=-1, metavar="[FILE]...")

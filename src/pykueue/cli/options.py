@@ -20,13 +20,17 @@ class QuantityOption(click.ParamType[str]):
 
     name = "QUANTITY"
 
-    def __init__(self, example: str) -> None:
+    def __init__(self, example: str, *, least_number: int = 0) -> None:
+        """A number below `least_number` lacks its unit."""
         self._example = example
+        self._least_number = least_number
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
         if text and not is_amount(text):
             self.fail(f"{text!r} is not an amount; write for example {self._example}", param, ctx)
+        if text.isdecimal() and int(text) < self._least_number:
+            self.fail(f"{text} needs a unit; write for example {self._example}", param, ctx)
         return text
 
 

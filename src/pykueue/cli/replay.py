@@ -258,7 +258,7 @@ def _bisect(task: _Task, interpreter: str, output: str) -> None:
 
 def _first_difference(task: _Task, interpreter: str) -> tuple[int, int, list[str]] | None:
     """Replay with the pykueue of another interpreter, and compare event by event."""
-    command = [interpreter, "-m", "pykueue", "replay", "--record", str(task.directory), "-o", "json"]
+    command = [interpreter, "-P", "-m", "pykueue", "replay", "--record", str(task.directory), "-o", "json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - the user's own
     except (OSError, subprocess.CalledProcessError) as error:

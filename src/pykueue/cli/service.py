@@ -103,7 +103,7 @@ def _unit_name(directory: DataDirectory) -> str:
 
 
 def _unit_text(directory: DataDirectory, options: tuple[str, ...], target: str) -> str:
-    words = [sys.executable, "-m", "pykueue", "up", "--data-dir", str(directory.path), *options]
+    words = [sys.executable, "-P", "-m", "pykueue", "up", "--data-dir", str(directory.path), *options]
     return _UNIT.format(command=" ".join(map(_quoted, words)), target=target)
 
 

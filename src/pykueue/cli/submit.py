@@ -24,7 +24,12 @@ DEFAULT_QUEUE = "default"
 
 
 class SubmitCommand(click.Command):
-    """Reads options from the header of the submitted script; those of the command line win."""
+    """Reads options from the header of the submitted script; those of the command line win.
+
+    Options after the first word of the command are its own, with and without `--`.
+    """
+
+    allow_interspersed_args = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
@@ -76,7 +81,7 @@ _JOB_OPTIONS = (
     ),
     click.option(
         "--memory",
-        type=options.QuantityOption("4Gi or 500Mi"),
+        type=options.QuantityOption("4Gi or 500Mi", least_number=2**20),
         default="",
         help="Memory of each pod, requested and its limit, for example 4Gi. Default: neither.",
     ),
@@ -98,7 +103,7 @@ _JOB_OPTIONS = (
         type=ArrayOption(),
         help="Run a pod for each index, for example 0-99%10 (at most ten at a time), 1-5 or 1,3,7. As many run "
         "together as fit when the Job starts. The command finds its index in PYKUEUE_ARRAY_INDEX and in place "
-        "of {index}.",
+        "of {index}. If one fails, the others go on.",
     ),
     click.option(
         "--from-json",
@@ -130,7 +135,11 @@ _JOB_OPTIONS = (
         help="How many pods must succeed; each finds its number in JOB_COMPLETION_INDEX. Default: as --parallelism.",
     ),
     click.option(
-        "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
+        "--retries",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="How many failed pods are replaced; in an array, of each index.",
     ),
     click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated."),
     click.option(
@@ -188,7 +197,7 @@ def with_job_options(command: Command) -> Command:
 def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **request: Any) -> None:
     """Create a Job that runs a command.
 
-    Everything after -- is the command: pykueue submit --cpu 2 -- python train.py
+    Options come first: pykueue submit --cpu 2 -- python train.py --epochs 3
     A script may have options in its first lines: #PYKUEUE --cpu 2 --time 1h
     """
     check_options(request)
@@ -224,6 +233,8 @@ def check_options(request: dict[str, Any]) -> None:
     """Refuse options that exclude each other, before anything is sent."""
     _check_directory(request["directory"], request["image"])
     _check_notices(request)
+    if request["image"] == job_request.LOCAL_IMAGE:
+        request["command"] = job_request.runnable(request["command"], request["directory"] or Path())
     if request["items"] is not None:
         if request["array"] or request["completions"]:
             raise click.UsageError("--from-json says how many pods there are; use it without --array and --completions")

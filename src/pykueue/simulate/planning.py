@@ -26,6 +26,7 @@ from pykueue.simulate.report.outcomes import Outcomes
 from pykueue.simulate.what_if import Variant
 
 _PROGRESS_STEPS = 1000
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def default_configuration() -> Mapping[str, Any]:
@@ -169,7 +170,7 @@ def run_all(
     before = set(multiprocessing.active_children())
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_share, initargs=(plan,)) as pool:
         try:
-            with _interrupts_blocked():
+            with _interrupts_blocked(), _safe_path():
                 futures = [pool.submit(_run_variant, variant) for variant in variants]
             for future in futures:
                 yield future.result()
@@ -177,6 +178,19 @@ def run_all(
             for process in set(multiprocessing.active_children()) - before:
                 process.terminate()
             raise
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes that start inside import no module of the current directory, as a `random.py`."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_SAFE_PATH)
+        if before is not None:
+            os.environ[_SAFE_PATH] = before
 
 
 @contextlib.contextmanager
