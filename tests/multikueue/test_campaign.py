@@ -41,10 +41,25 @@ class Restoration:
     backup_seconds: float
     seconds: float
 
-    def forgot(self, start):
-        """Whether the backup does not have the end of a job, which is stored a bit later."""
-        has_not_ended = self.backup_seconds <= start.ends_seconds + STATUS_SECONDS
+    def forgot(self, start, outages):
+        """Whether the backup does not have the end of a job, which is stored a bit later, or when
+        the API server of the worker is back.
+        """
+        stored_seconds = start.ends_seconds + STATUS_SECONDS
+        for outage in outages:
+            if outage.worker == start.worker and outage.begins_seconds <= stored_seconds:
+                stored_seconds = max(stored_seconds, outage.ends_seconds + STATUS_SECONDS)
+        has_not_ended = self.backup_seconds <= stored_seconds
         return self.worker == start.worker and has_not_ended and start.seconds <= self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """The time in which a worker had no API server."""
+
+    worker: str
+    begins_seconds: float
+    ends_seconds: float
 
 
 class Campaign:
@@ -61,6 +76,7 @@ class Campaign:
         self.happened = Counter()
         self.starts = []
         self.restorations = []
+        self.outages = []
         self.failing = set()
         """The clusters that have a fault: each has one at a time."""
         fleet.on_start = self._started
@@ -141,7 +157,9 @@ class Campaign:
         self.happened[program] += 1
         seconds = self.draw.random() * LONGEST_SECONDS / 3
         if program == "api server":
+            begins_seconds = self.seconds()
             await cluster.restart(seconds)
+            self.outages.append(Outage(worker=cluster.name, begins_seconds=begins_seconds, ends_seconds=self.seconds()))
         else:
             cluster.kill("controllers")
             await asyncio.sleep(seconds)
@@ -200,7 +218,7 @@ class Campaign:
             (former, latter)
             for several in starts.values()
             for former, latter in itertools.pairwise(several)
-            if not any(restoration.forgot(former) for restoration in self.restorations)
+            if not any(restoration.forgot(former, self.outages) for restoration in self.restorations)
         ]
         assert (again, never) == ([], []), (again, never, self.restorations)
 
