@@ -30,7 +30,7 @@ class WebhookServer:
         self._tls.load_cert_chain(directory / "tls.crt", directory / "tls.key")
         application = web.Application()
         application.router.add_post("/{path:.*}", self._handle)
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
 
     async def __aenter__(self):
         await self._runner.setup()
