@@ -200,7 +200,8 @@ def _interpreter(script: Path) -> list[str]:
     """The words of the first line `#!/bin/bash -e`; a shell without one."""
     with script.open("rb") as lines:
         first = lines.readline(256)
-    return shlex.split(first[2:].decode(errors="replace")) or ["sh"] if first.startswith(b"#!") else ["sh"]
+    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+    return words or ["sh"]
 
 
 def header_options(command: Sequence[str]) -> list[str]:

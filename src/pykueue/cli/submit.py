@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 DEFAULT_QUEUE = "default"
-"""The exit code of a command that Ctrl-C ended, as in a shell."""
 
 
 class SubmitCommand(click.Command):
