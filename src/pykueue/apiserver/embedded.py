@@ -85,8 +85,12 @@ class EmbeddedApi:
     def _core_object(self, plural: str, namespace: str, name: str) -> Stored | None:
         return self.core.store.get(StoreKey("", plural, namespace, name))
 
-    async def start(self) -> kubeconfig.ClusterCredentials:
-        """Return the administrator's credentials when clients can connect."""
+    async def start(self, *, is_open: bool = True) -> kubeconfig.ClusterCredentials:
+        """Return the administrator's credentials when clients can connect.
+
+        If it is not open, clients that connect wait for `open`: they are never answered by a
+        server that has no controllers, logs or metrics yet.
+        """
         paths = self.paths
         self._add_hooks()
         await self.core.start()
@@ -98,7 +102,7 @@ class EmbeddedApi:
         admin_token = tokens.issue(
             paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,), current=kubeconfig.read_token(paths.kubeconfig)
         )
-        port = await self._listener.start(paths.host, paths.port, _tls(pki))
+        port = await self._listener.start(paths.host, paths.port, _tls(pki), is_open=is_open)
         await bootstrap.ensure(self.core, self.scheme, port)
         self._namespace_defaults = bootstrap.NamespaceDefaults(self.core, self.scheme, pki.authority.read_text())
         await self._namespace_defaults.start()
@@ -111,6 +115,10 @@ class EmbeddedApi:
         )
         kubeconfig.write(paths.kubeconfig, self.access)
         return self.access
+
+    def open(self) -> None:
+        """Answer the clients that wait, and all others from now on."""
+        self._listener.open()
 
     async def stop(self) -> None:
         await self._listener.stop()

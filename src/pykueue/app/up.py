@@ -53,7 +53,10 @@ class RunningServer:
 
 @contextlib.asynccontextmanager
 async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
-    """Start the API server and its components in order; stop them in reverse order at the end."""
+    """Start the API server and its components in order; stop them in reverse order at the end.
+
+    Clients are answered when everything has started.
+    """
     document = options.configuration.document
     api = EmbeddedApi(options.paths, registry.scheme(), admission_settings(document))
     context = UpContext(
@@ -73,10 +76,11 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(api.stop)
-        access = await api.start()
+        access = await api.start(is_open=False)
         for component in components:
             stack.push_async_callback(component.stop)
             await component.start()
+        api.open()
         dashboards = (component for component in components if isinstance(component, EmbeddedDashboard))
         yield RunningServer(api=api, access=access, dashboard=next(dashboards, None))
 

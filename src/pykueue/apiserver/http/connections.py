@@ -213,7 +213,7 @@ class Acceptor:
         """-1 if there is none at the moment."""
 
     def listen(self, host: str, port: int) -> int:
-        """Listen on every address of the host; OSError if one cannot be used."""
+        """Listen on every address of the host; OSError if one cannot be used. Connections wait for `open`."""
         infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(infos):
             listening = socket.socket(family, kind, protocol)
@@ -225,8 +225,12 @@ class Acceptor:
             bound = self._sockets[0].getsockname()[1] if len(self._sockets) > 1 else port
             listening.bind((address[0], bound, *address[2:]))
             listening.listen(_BACKLOG)
-            self._loop.add_reader(listening.fileno(), self._accept, listening)
         return int(self._sockets[0].getsockname()[1])
+
+    def open(self) -> None:
+        """Accept connections from now on."""
+        for listening in self._sockets:
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
 
     def close(self) -> None:
         for listening in self._sockets:

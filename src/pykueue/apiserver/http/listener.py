@@ -66,8 +66,8 @@ class Listener:
         self._tasks = Supervisor()
         self._server: _Server | None = None
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        """Listen and return the port; port 0 takes any free one."""
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None, *, is_open: bool = True) -> int:
+        """Listen and return the port; port 0 takes any free one. If not open, clients wait for `open`."""
         server = self._server = _Server(self._handle, self._limits or ConnectionLimits.of_process(), tls)
         server_header.hide_versions()
         try:
@@ -76,7 +76,13 @@ class Listener:
             server.acceptor.close()
             raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
         self._tasks.start("revocation", self._revocation.run)
+        if is_open:
+            self.open()
         return bound
+
+    def open(self) -> None:
+        assert self._server is not None
+        self._server.acceptor.open()
 
     async def stop(self) -> None:
         await self._tasks.stop()
