@@ -1,10 +1,12 @@
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from tests.cluster.scheduler.scheduler_fixture import node, pod
 
 from pykueue.api import objects
 from pykueue.cluster.autoscaler import plan, provisioning
+from pykueue.cluster.autoscaler.controller import Autoscaler
 from pykueue.cluster.autoscaler.pool import Pool, flavor_mismatch
 from pykueue.cluster.scheduler.fleet import Fleet
 
@@ -194,3 +196,14 @@ def test_a_scale_up_starts_nodes():
 
 def test_a_scale_up_that_no_pool_can_serve_fails():
     assert answer(provisioning.SCALE_UP, pool("p", "m5.large")).condition["type"] == "Failed"
+
+
+def test_a_pod_grows_a_pool_when_it_still_waits_at_the_next_look():
+    """At the first look it may wait for the room of a pod that is just ending."""
+    new = waiting("a", {"cpu": "1"})
+    new["status"] = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
+    scheduler = SimpleNamespace(waiting={"default/a": new}, fleet=Fleet())
+    cache = SimpleNamespace(add_kind=lambda kind: None, on_change=lambda kind, call: None)
+    autoscaler = Autoscaler(cache, scheduler, None, None, runtime="simulated")
+    looks = [autoscaler._grow([pool("cpu", "e2-standard-4")], NOW) for _ in range(3)]
+    assert [[event.reason for event in events] for events in looks] == [[], ["TriggeredScaleUp"], []]

@@ -33,6 +33,8 @@ class Autoscaler:
         self._clock = clock
         self._cache = cache
         self._starting: list[StartingNode] = []
+        self._waited: set[str] = set()
+        """The UIDs of the pods that waited at the last look."""
         self._idle_since: dict[str, datetime] = {}
         self._last_messages: dict[str, str] = {}
         self._changed = asyncio.Event()
@@ -77,7 +79,13 @@ class Autoscaler:
         return writes.Done(errors=errors)
 
     def _grow(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
-        waiting = [pod for pod in self._scheduler.waiting.values() if conditions.find(pod, "PodScheduled")]
+        """Start nodes for pods that waited at the last look, too.
+
+        A pod that takes the room of one that is just ending needs no node of its own.
+        """
+        unscheduled = [pod for pod in self._scheduler.waiting.values() if conditions.find(pod, "PodScheduled")]
+        waiting = [pod for pod in unscheduled if objects.uid(pod) in self._waited]
+        self._waited = {objects.uid(pod) for pod in unscheduled}
         growth = plan.grow(waiting, pools, self._scheduler.fleet, starting=self._starting, now=now)
         self._starting += growth.nodes
         batch: list[writes.Action] = []
