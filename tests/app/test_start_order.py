@@ -6,7 +6,7 @@ import aiohttp
 from tests.app.test_controller_fields import loaded
 
 from pykueue.apiserver.paths import ServerPaths
-from pykueue.app import up
+from pykueue.app import components, up
 
 
 class LastComponent:
@@ -37,7 +37,7 @@ async def test_who_connects_early_waits_for_the_last_component(tmp_path, monkeyp
         last.append(LastComponent(context))
         return last[0]
 
-    monkeypatch.setattr(up, "COMPONENTS", [*up.COMPONENTS, build])
+    monkeypatch.setattr("pykueue.app.up.COMPONENTS", [*components.COMPONENTS, build])
     paths = ServerPaths(directory=tmp_path / "data", host="127.0.0.1", port=0)
     async with up.started(up.UpOptions(paths=paths, configuration=loaded(""), runtime="simulated")):
         assert await asyncio.wait_for(last[0].call, 10) == 404
