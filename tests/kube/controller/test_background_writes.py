@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from pykueue.api.times import SECOND_NS
 from pykueue.kube.controller.background_writes import BURST, BUSY_RATE, KEY_BURST, SHARE, BackgroundWrites
 from pykueue.simulate.event_loop import SimulationLoop, VirtualClock
 
@@ -71,6 +72,19 @@ def test_under_load_background_writes_get_a_small_share(play):
     load = play(story)
     assert len(load.started) <= BURST + 20 * BUSY_RATE + SHARE * 20 * 200 + 1
     assert len(load.started) >= SHARE * 20 * 200
+
+
+def test_pauses_between_cycles_are_no_rest(play):
+    async def story(load):
+        for number in range(40):
+            load.background.decided()
+            for workload in range(100):
+                load.submit((number, workload))
+            load.background.written()
+            load.background.paused(SECOND_NS // 2)
+            await asyncio.sleep(0.5)
+
+    assert len(play(story).started) <= BURST + 20 * BUSY_RATE + SHARE * 40 + 1
 
 
 def test_pauses_of_a_busy_machine_are_no_rest(play):

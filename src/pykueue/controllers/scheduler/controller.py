@@ -93,6 +93,7 @@ class Scheduler:
         self._encodes_by_prefix = policy.encodes_by_hostname_prefix(configuration)
         self._unadmitted = UnadmittedStatus(is_granular=self._policy.unadmitted_workloads_observability)
         self.engine = engine.Engine(self._policy)
+        self._writer = WorkloadWriter(client, cache, executor, clock)
         self._cycles = CycleRunner(
             self.engine,
             clock,
@@ -100,12 +101,12 @@ class Scheduler:
             apply=self._apply,
             measure=self._measure,
             notify=self._notify,
+            paused=self.background.paused,
             recorder=recorder,
         )
         self._feed = EngineEventSource(cache, clock, configuration, self.handle)
         self._writes = OrderedWrites()
         self._wake = asyncio.Event()
-        self._writer = WorkloadWriter(client, cache, executor, clock)
         self._pending = PendingStatuses(
             self._writer,
             self._writes,

@@ -3,9 +3,9 @@
 A cycle may take seconds when a thousand queues are busy. The runner gives the event loop back
 after `TURN_NS`, so that requests are answered, watches flow, signals are heard and leases are
 renewed while a cycle runs. A cycle works on the state at its start, as in Kueue: events that
-arrive meanwhile wait until its decisions are applied. The pause between two runs is as long as the
-last run was, so that the scheduler takes at most half of the time, and decides more changes
-together when there are many.
+arrive meanwhile wait until its decisions are applied. After `TURN_NS` of cycles there is a pause of
+four times their length, so that the scheduler takes a fifth of the time at most, and decides more
+changes together when there are many.
 """
 
 import asyncio
@@ -22,7 +22,9 @@ TURN_NS = 5_000_000
 """After this time the event loop gets its turn."""
 SHORTEST_PAUSE_NS = 5_000_000
 """Changes within this time are decided together."""
-LONGEST_PAUSE_NS = 500_000_000
+PAUSE_FACTOR = 4
+LONGEST_PAUSE_NS = SECOND_NS
+"""As long as Kueue collects what may let inadmissible workloads in."""
 CYCLES_REMEMBERED = 8
 """The run ends when a cycle decides what one of so many last cycles decided.
 
@@ -40,12 +42,14 @@ class CycleRunner:
         apply: Callable[[decisions.Decision], None],
         measure: Callable[[list[decisions.Decision], float], None],
         notify: Callable[[values.ClusterQueueName], None],
+        paused: Callable[[int], None],
         recorder: RingWriter | None = None,
     ) -> None:
         """Make a runner.
 
         `deliver` gives the engine an event, `apply` writes a decision, `measure` gets the
-        decisions of a cycle and its seconds, and `notify` a cluster queue that changed late.
+        decisions of a cycle and its seconds, `notify` a cluster queue that changed late, and
+        `paused` the nanoseconds of a pause.
         """
         self._engine = scheduling_engine
         self._clock = clock
@@ -53,13 +57,15 @@ class CycleRunner:
         self._apply = apply
         self._measure = measure
         self._notify = notify
+        self._paused = paused
         self._recorder = recorder
         self._is_running = False
         self._waiting: deque[events.EngineEvent] = deque()
         self._turn_started_ns = 0
         self._past_turns_ns = 0
-        """How long the past turns of this run took."""
-        self._pause_ns = SHORTEST_PAUSE_NS
+        """How long the past turns of this cycle took."""
+        self._busy_since_pause_ns = 0
+        self._next_cycle_ns = 0
 
     def handle(self, event: events.EngineEvent) -> None:
         """Deliver an event now, or at the end of the cycle that is running."""
@@ -70,29 +76,40 @@ class CycleRunner:
 
     async def pause(self) -> None:
         """Wait before the next run."""
-        await self._clock.sleep(self._pause_ns / SECOND_NS)
+        await self._pause(SHORTEST_PAUSE_NS)
+
+    async def _pause(self, shortest_ns: int) -> None:
+        pause_ns = min(max(self._next_cycle_ns - self._clock.now_ns(), shortest_ns), LONGEST_PAUSE_NS)
+        self._busy_since_pause_ns = 0
+        self._paused(pause_ns)
+        await self._clock.sleep(pause_ns / SECOND_NS)
 
     async def run(self) -> None:
         """Run cycles until one decides nothing new."""
+        recent: deque[tuple[list[decisions.Decision], Any]] = deque(maxlen=CYCLES_REMEMBERED)
+        while await self._run_cycle(recent):
+            if self._busy_since_pause_ns >= TURN_NS:
+                await self._pause(0)
+            else:
+                await asyncio.sleep(0)
+
+    async def _run_cycle(self, recent: "deque[tuple[list[decisions.Decision], Any]]") -> bool:
+        """Run one cycle; whether it decided what none of the recent cycles did."""
         self._past_turns_ns = 0
         self._turn_started_ns = self._clock.now_ns()
-        recent: deque[tuple[list[decisions.Decision], Any]] = deque(maxlen=CYCLES_REMEMBERED)
-        while True:
-            self._is_running = True
-            busy_before_ns = self._busy_ns()
-            decided = await self._decide()
-            outcome = (decided, self._engine.view.tried_flavors(decided))
-            is_new = bool(decided) and outcome not in recent
-            if is_new:
-                self._measure(decided, (self._busy_ns() - busy_before_ns) / SECOND_NS)
-                recent.append(outcome)
-                await self._apply_all(decided)
-            await self._deliver_waiting()
-            self._is_running = False
-            if not is_new:
-                break
-            await self._end_turn()
-        self._pause_ns = min(max(self._busy_ns(), SHORTEST_PAUSE_NS), LONGEST_PAUSE_NS)
+        self._is_running = True
+        decided = await self._decide()
+        outcome = (decided, self._engine.view.tried_flavors(decided))
+        is_new = bool(decided) and outcome not in recent
+        if is_new:
+            self._measure(decided, self._busy_ns() / SECOND_NS)
+            recent.append(outcome)
+            await self._apply_all(decided)
+        await self._deliver_waiting()
+        self._is_running = False
+        self._busy_since_pause_ns += self._busy_ns()
+        self._next_cycle_ns = self._clock.now_ns() + PAUSE_FACTOR * self._busy_since_pause_ns
+        return is_new
 
     async def _decide(self) -> list[decisions.Decision]:
         event = events.CycleDue(at_ns=self._clock.now_ns())

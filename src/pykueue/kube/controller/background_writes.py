@@ -77,8 +77,16 @@ class BackgroundWrites:
         """The write of a decision has ended."""
         self._fill()
         self._in_flight -= 1
-        answers_ns = int(REST_ANSWERS * self._answer_seconds * SECOND_NS)
-        self._busy_until_ns = self._clock.now_ns() + max(REST_NS, answers_ns)
+        self._stay_busy(max(REST_NS, int(REST_ANSWERS * self._answer_seconds * SECOND_NS)))
+
+    def paused(self, pause_ns: int) -> None:
+        """The next decisions may come after this time. A long pause follows many decisions."""
+        if pause_ns >= REST_NS:
+            self._fill()
+            self._stay_busy(pause_ns + REST_NS)
+
+    def _stay_busy(self, time_ns: int) -> None:
+        self._busy_until_ns = max(self._busy_until_ns, self._clock.now_ns() + time_ns)
 
     def answered(self, seconds: float) -> None:
         """The API took so long to answer a write."""
