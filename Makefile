@@ -2,7 +2,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
-WORKERS ?= auto
+# Many tests wait for processes that they started, so one more than there are processors.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + os.cpu_count())')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format conformance bench torture release docs types framework-types clean

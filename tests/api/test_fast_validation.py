@@ -10,6 +10,8 @@ from tests.api import generate
 from pykueue.api import registry, schema, schema_validation
 from pykueue.api.fast_validation import is_certainly_valid
 
+pytestmark = pytest.mark.untraced
+
 SCHEME = registry.scheme()
 KINDS = [
     SCHEME.for_kind(version, kind)

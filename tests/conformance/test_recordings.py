@@ -9,6 +9,8 @@ import pytest
 
 from pykueue.conformance import corpus, session
 
+pytestmark = pytest.mark.untraced
+
 PROJECT = Path(__file__).parents[2]
 DECISIONS = Path(__file__).parent / "decisions"
 UPSTREAM = PROJECT.parent / "shared" / "conformance" / "upstream"

@@ -8,13 +8,14 @@ as long. A text that is refused for its length proves nothing.
 
 import contextlib
 import gc
-import sys
 import time
 
 import pytest
 from tests.cost.entries import ENTRIES
 
 from pykueue.api.errors import ApiError
+
+pytestmark = pytest.mark.untraced
 
 FACTOR = 4
 LARGEST_RATIO = 9  # three for every doubling: caches are shared with whatever else runs
@@ -23,9 +24,7 @@ LONGEST = 1 << 17
 
 
 def seconds(call):
-    """The processor time of a call, without collections of a large heap and without tracing."""
-    tracer = sys.gettrace()
-    sys.settrace(None)
+    """The processor time of a call, without collections of a large heap."""
     gc.disable()
     began = time.thread_time()
     try:
@@ -34,7 +33,6 @@ def seconds(call):
         return time.thread_time() - began
     finally:
         gc.enable()
-        sys.settrace(tracer)
 
 
 def best_of(entry, length, attempts):

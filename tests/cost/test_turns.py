@@ -8,7 +8,6 @@ by bit. The turns are measured with few and with many objects, as time of the pr
 import asyncio
 import contextlib
 import gc
-import sys
 import time
 
 import pytest
@@ -23,10 +22,11 @@ from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
 
+pytestmark = pytest.mark.untraced
+
 FEW, MANY = 300, 1200
-SHORT_SECONDS = 0.004 if sys.gettrace() is None else 0.02
-"""A turn that is shorter is no fault, however much it grows. A tracer, as that of coverage, makes
-Python about five times as slow."""
+SHORT_SECONDS = 0.01
+"""A turn that is shorter is no fault, however much it grows."""
 LARGEST_RATIO = 2.5
 ATTEMPTS = 3
 CALL = WriteCall()

@@ -13,6 +13,8 @@ from pykueue.engine.preemption.target_search import PreemptionSearch
 from pykueue.engine.reasons import PreemptionReason
 from pykueue.engine.values import PreemptionPolicy
 
+pytestmark = pytest.mark.untraced
+
 RESOURCES = ("cpu", "memory")
 PRIORITIES = (0, 50, 100)
 

@@ -4,6 +4,8 @@ from tests.engine.random_clusters import QUEUES, RandomCluster
 
 from pykueue.engine import decisions, invariants
 
+pytestmark = pytest.mark.untraced
+
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_cluster_stays_consistent_after_every_event(seed):

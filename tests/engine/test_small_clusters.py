@@ -11,6 +11,8 @@ from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.cycle.nominate import best_nomination
 from pykueue.engine.reasons import Mode
 
+pytestmark = pytest.mark.untraced
+
 LIMIT = 40
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies
 from tests.install import job_objects, policy_verdicts
 from tests.install.job_objects import JOBS, changed, marked, placed, suspended
 
+pytestmark = pytest.mark.untraced
+
 REPRESENTATIVE = ("Job", "JobSet", "Pod", "LeaderWorkerSet", "SparkApplication")
 """Kinds whose templates stand differently: each of them is tried with everything."""
 

@@ -11,6 +11,8 @@ import pytest
 
 from pykueue.simulate import campaign
 
+pytestmark = pytest.mark.untraced
+
 SHORT_STEPS = 20_000
 EPISODES_STEPS = 50_000
 LONG_STEPS = 1_000_000

@@ -40,6 +40,8 @@ from pykueue.simulate.event_loop import SimulationLoop, VirtualClock
 from pykueue.simulate.system import SlowLog
 from pykueue.translate import workload
 
+pytestmark = pytest.mark.untraced
+
 JOBS = 4
 ROUNDS = 4
 LONGEST_RUN_SECONDS = 90

@@ -14,6 +14,8 @@ from pykueue.simulate import system as simulated_system
 from pykueue.simulate.campaign import Campaign
 from pykueue.simulate.faults import FaultRates
 
+pytestmark = pytest.mark.untraced
+
 SEEDS = range(3)
 
 

@@ -14,6 +14,8 @@ from pykueue.api.rules import table
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import AdmissionRequest, Settings
 
+pytestmark = pytest.mark.untraced
+
 SOURCES = Path(table.__file__).parent.rglob("*.py")
 FIELDS = sorted({name for path in SOURCES for name in re.findall(r'"([A-Za-z][\w./-]*)"', path.read_text())})
 """Every name that a rule may look for, and more."""

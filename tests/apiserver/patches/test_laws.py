@@ -5,12 +5,15 @@ import json
 
 import jsonpatch
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykueue.apiserver.patches import field_sets, json_patch, managed_fields, merge, merge_schema, strategic, typed
 from pykueue.apiserver.patches.managed_fields import Writer
 from pykueue.apiserver.patches.merge_schema import MergeSchema
+
+pytestmark = pytest.mark.untraced
 
 POD_SPEC = merge_schema.of_builtin("v1", "Pod").child("spec")
 

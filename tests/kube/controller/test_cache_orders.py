@@ -11,6 +11,8 @@ import pytest
 from pykueue.api import resources
 from pykueue.kube.controller.cache import ObjectCache
 
+pytestmark = pytest.mark.untraced
+
 KIND = resources.WORKLOAD
 
 
