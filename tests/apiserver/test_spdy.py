@@ -58,3 +58,9 @@ def test_anything_else_is_refused_or_ignored(data):
         frames(data)
     except spdy.FrameError:
         return
+
+
+@pytest.mark.parametrize("headers", [{"a": "x" * 20_000}, {str(number): "" for number in range(100)}])
+def test_headers_are_few_and_short(headers):
+    with pytest.raises(spdy.FrameError, match="headers"):
+        frames(Client().opens(1, headers))

@@ -5,14 +5,17 @@ An entry is a function from a length to a call. `test_cost_oracle` compares the 
 """
 
 import base64
+import collections
+import contextlib
 import functools
 import json
+import zlib
 
 import msgspec
 
 from pykueue.api import cel_library, durations, manifests, quantity, selectors, text_formats, yaml_reader
 from pykueue.api.rules import syntax
-from pykueue.apiserver.http import bodies, negotiation, options, protobuf, routes
+from pykueue.apiserver.http import bodies, negotiation, options, protobuf, routes, spdy
 from pykueue.apiserver.http2 import hpack
 from pykueue.apiserver.patches import json_patch, managed_fields, merge, merge_schema, strategic, typed
 
@@ -244,6 +247,22 @@ def _applied(n):
     return call
 
 
+def _applied_by_client(build):
+    """The configuration that a client says to have applied is compared with the object."""
+
+    def entry(n):
+        live = _pod(containers=_containers(10))
+        live["metadata"]["annotations"] = {managed_fields._LAST_APPLIED: build(n)}
+        return _call(managed_fields._applied_by_client, POD, live)
+
+    return entry
+
+
+def _field_of_yaml(text):
+    with contextlib.suppress(yaml_reader.YamlError):
+        yaml_reader.read_field(text)
+
+
 def _applied_in_other_order(n):
     return _call(typed.merge, POD, _pod(containers=_containers(n)), _pod(containers=_containers(n)[::-1]))
 
@@ -312,6 +331,33 @@ def _headers(block):
     return hpack.Decoder().decode(block)
 
 
+def _spdy(data):
+    with contextlib.suppress(spdy.FrameError):
+        collections.deque(spdy.SpdyDecoder().feed(data), maxlen=0)
+
+
+def _spdy_pieces(data):
+    decoder = spdy.SpdyDecoder()
+    for at in range(len(data)):
+        collections.deque(decoder.feed(data[at : at + 1]), maxlen=0)
+
+
+def _spdy_opened(plain, count=1):
+    """Streams whose headers are these, compressed."""
+    compressor = zlib.compressobj(zdict=spdy.DICTIONARY)
+    frames = []
+    for _ in range(count):
+        block = compressor.compress(plain) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        frames.append(spdy._control(1, bytes(10) + block))
+    return b"".join(frames)
+
+
+SPDY_FRAMES = {
+    "empty frames": lambda n: bytes(8) * 64 * n,
+    "pings": lambda n: spdy._control(6, bytes(4)) * n,
+    "headers": lambda n: _spdy_opened(n.to_bytes(4, "big") + bytes(8 * n)),
+    "streams": lambda n: _spdy_opened(bytes(4), n),
+}
 HEADER_BLOCKS = {
     "static fields": lambda n: b"\x82" * n,
     "new fields": lambda n: b"\x40\x01a\x01b" * n,
@@ -323,6 +369,8 @@ HEADER_BLOCKS = {
 }
 
 ENTRIES = {
+    **{f"spdy: {name}": lambda n, b=build: _call(_spdy, b(n)) for name, build in SPDY_FRAMES.items()},
+    "spdy: one frame in pieces": lambda n: _call(_spdy_pieces, b"\0\0\0\1" + n.to_bytes(4, "big") + bytes(n)),
     **{f"hpack: {name}": lambda n, b=build: _call(_headers, b(n)) for name, build in HEADER_BLOCKS.items()},
     **{f"json: {name}": _decode("application/json", build) for name, build in JSON_TEXTS.items()},
     **{f"yaml: {name}": _decode("application/yaml", build) for name, build in YAML_TEXTS.items()},
@@ -341,6 +389,10 @@ ENTRIES = {
     "managed fields: update": _updated_managers,
     "managed fields: apply": _applied,
     "apply: other order": _applied_in_other_order,
+    **{f"applied by a client: {name}": _applied_by_client(build) for name, build in JSON_TEXTS.items()},
+    **{
+        f"yaml in a field: {name}": lambda n, b=build: _call(_field_of_yaml, b(n)) for name, build in YAML_TEXTS.items()
+    },
     **{
         f"label selector: {name}": lambda n, b=build: _call(selectors.parse_labels, b(n))
         for name, build in LABEL_SELECTORS.items()

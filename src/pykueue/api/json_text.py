@@ -1,7 +1,8 @@
 """Decodes JSON that users send. Its cost grows with its length and with nothing else.
 
 Depth is counted before a value is built, because most of what handles a value calls itself for
-the values inside. Used by the API server, and by `manifests` for JSON that is no YAML.
+the values inside. Used by the API server, by `manifests` for JSON that is no YAML, and for JSON
+in annotations.
 """
 
 import json
@@ -38,6 +39,14 @@ def decode(data: bytes, most_values: int = MOST_VALUES) -> Any:
     if len(data) > _LARGE_BYTES:
         check_paths(value)
     return value
+
+
+def decode_field(text: str) -> Any:
+    """The value of JSON that is the text of a field, such as an annotation; else JsonError."""
+    try:
+        return decode(text.encode())
+    except UnicodeError:
+        raise JsonError("the text has a surrogate, which is no character") from None
 
 
 def check(data: bytes, most_values: int = MOST_VALUES) -> None:

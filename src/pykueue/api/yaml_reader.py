@@ -3,7 +3,7 @@
 The events of the parser are read one by one, so that depth, aliases and expanded size are counted
 before a value is built; PyYAML's own composer calls itself in C for every level. Values are read
 as `kubectl` reads them: `yes` is true, `0644` is 420 and a date stays a string. Used by
-`manifests` for files and by the API server for bodies.
+`manifests` for files, by the API server for bodies, and for YAML in fields of objects.
 """
 
 import re
@@ -17,6 +17,9 @@ from pykueue.api.json_text import DEEPEST
 from pykueue.api.yaml_text import NotJsonError, key_text, plain_value
 
 MOST_VALUES = 20_000_000
+LARGEST_FIELD = 64 * 1024
+"""Characters of a document in a field of an object, and 5,000 values: some 20 ms of work."""
+MOST_FIELD_VALUES = 5000
 MOST_NODES_FROM_ALIASES = 100_000
 LARGEST_GROWTH_BYTES = 2**20
 """How much longer than its text a document may become by its aliases."""
@@ -48,6 +51,13 @@ def read(text: str, on_repeated_key: Callable[[str, int], None], most_values: in
     if len(_TAG_DIRECTIVE.findall("\n".join(text.splitlines()) if "%TAG" in text else "")) > _MOST_TAG_DIRECTIVES:
         raise YamlError(f"more than {_MOST_TAG_DIRECTIVES} tag directives", 0)
     return _Builder(on_repeated_key, most_values).run(text)
+
+
+def read_field(text: str) -> Any:
+    """The value of a YAML document that is the text of a field, which controllers read."""
+    if len(text) > LARGEST_FIELD:
+        raise YamlError(f"longer than {LARGEST_FIELD} characters", 0)
+    return read(text, lambda _key, _line: None, MOST_FIELD_VALUES)
 
 
 def _events(text: str) -> Iterator[Any]:

@@ -106,3 +106,32 @@ async def test_a_pod_is_reached_on_its_own_ports_only(tmp_path, security, kind):
             await container.stop(0)
         for container_request in (pod, other):
             await runtime.forget(container_request.pod["metadata"]["uid"])
+
+
+async def test_a_port_that_changes_hands_is_not_reached():
+    """A pod closes its port after the first look, and another process opens it."""
+    looks = []
+    with listening("127.0.0.1") as port:
+
+        def processes():
+            looks.append(1)
+            return [os.getpid()] if len(looks) == 1 else [PARENT]
+
+        with pytest.raises(ConnectionRefusedError):
+            await listening_sockets.connect(port, processes)
+    assert len(looks) == 2
+
+
+async def test_a_server_for_one_connection_is_reached():
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(listening("127.0.0.1"))
+        looks = []
+
+        def processes():
+            looks.append(1)
+            if len(looks) == 2:
+                stack.close()
+            return [os.getpid()]
+
+        _, writer = await listening_sockets.connect(port, processes)
+        writer.close()

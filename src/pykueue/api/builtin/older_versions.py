@@ -8,7 +8,7 @@ a device into `basic`; v1beta2 has the fields of v1.
 import json
 from typing import Any
 
-from pykueue.api import objects
+from pykueue.api import json_text, objects
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 
@@ -56,7 +56,7 @@ def autoscaler_to_v1(obj: Object) -> Object:
 
 def _decoded(text: str) -> list[Any]:
     try:
-        metrics = json.loads(text) if text else []
+        metrics = json_text.decode_field(text) if text else []
     except ValueError:
         return []
     return metrics if isinstance(metrics, list) else []

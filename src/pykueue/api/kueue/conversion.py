@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from pykueue.api import json_text
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 
@@ -84,8 +85,8 @@ def _take_annotation(obj: Object) -> dict[str, Any]:
     if not annotations:
         del metadata["annotations"]
     try:
-        fields = json.loads(text)
-    except (TypeError, ValueError):
+        fields = json_text.decode_field(text)
+    except (AttributeError, ValueError):
         return {}
     return fields if isinstance(fields, dict) else {}
 

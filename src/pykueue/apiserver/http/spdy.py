@@ -37,6 +37,9 @@ _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING = 1, 2, 3, 6
 _FIN = 1
 _HEAD_BYTES = 8
 _LARGEST_FRAME_BYTES = 1 << 20
+_LARGEST_HEADERS_BYTES = 16 * 1024
+_MOST_HEADERS = 64
+"""Clients send three. A few compressed bytes may become a thousand times as many."""
 _PIECE_BYTES = 32 * 1024
 
 
@@ -72,24 +75,28 @@ class SpdyDecoder:
     """Decodes bytes to frames. A frame may arrive in several pieces."""
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
         self._decompressor = zlib.decompressobj(zdict=DICTIONARY)
 
     def feed(self, data: bytes) -> Iterator[SpdyFrame]:
+        """Yield the frames that are complete; take all of them before the next call."""
         self._buffer += data
-        while len(self._buffer) >= _HEAD_BYTES:
-            first, second = struct.unpack(">II", self._buffer[:_HEAD_BYTES])
+        start = 0
+        while len(self._buffer) - start >= _HEAD_BYTES:
+            first, second = struct.unpack_from(">II", self._buffer, start)
             flags, length = second >> 24, second & 0xFFFFFF
             if length > _LARGEST_FRAME_BYTES:
                 raise FrameError(f"a frame of {length} bytes")
-            if len(self._buffer) < _HEAD_BYTES + length:
-                return
-            body = self._buffer[_HEAD_BYTES : _HEAD_BYTES + length]
-            self._buffer = self._buffer[_HEAD_BYTES + length :]
+            end = start + _HEAD_BYTES + length
+            if len(self._buffer) < end:
+                break
+            body = bytes(self._buffer[start + _HEAD_BYTES : end])
+            start = end
             if first >> 31:
                 yield from self._control(first & 0xFFFF, flags, body)
             else:
                 yield Data(stream=first, data=body, is_last=bool(flags & _FIN))
+        del self._buffer[:start]
 
     def _control(self, kind: int, flags: int, body: bytes) -> Iterator[SpdyFrame]:
         """Frames about the connection itself are ignored."""
@@ -105,10 +112,12 @@ class SpdyDecoder:
             raise FrameError(str(error)) from None
 
     def _headers(self, block: bytes) -> dict[str, str]:
-        plain = self._decompressor.decompress(block, _LARGEST_FRAME_BYTES)
+        plain = self._decompressor.decompress(block, _LARGEST_HEADERS_BYTES)
         if self._decompressor.unconsumed_tail:
             raise FrameError("headers are too large")
         (count,) = struct.unpack_from(">I", plain)
+        if count > _MOST_HEADERS:
+            raise FrameError(f"{count} headers")
         offset, texts = 4, []
         for _ in range(count * 2):
             (length,) = struct.unpack_from(">I", plain, offset)

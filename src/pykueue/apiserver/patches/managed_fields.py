@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pykueue.api import objects
+from pykueue.api import json_text, objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.apiserver.patches import field_sets, typed
@@ -299,8 +299,8 @@ def _applied_by_client(schema: MergeSchema, live: Object) -> Node | None:
     """
     text = objects.annotations(live).get(_LAST_APPLIED)
     try:
-        applied = msgspec.json.decode(text) if isinstance(text, str) else None
-    except msgspec.DecodeError:
+        applied = json_text.decode_field(text) if isinstance(text, str) else None
+    except json_text.JsonError:
         return None
     if not isinstance(applied, dict):
         return None

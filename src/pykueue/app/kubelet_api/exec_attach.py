@@ -139,9 +139,15 @@ class _TerminalSize(msgspec.Struct, rename="pascal"):
 _SIZE = msgspec.json.Decoder(_TerminalSize)
 
 
+def _size(data: bytes) -> _TerminalSize | None:
+    try:
+        return _SIZE.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
 def _resize(execution: Execution, data: bytes) -> None:
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
-        size = _SIZE.decode(data)
+    if size := _size(data):
         execution.resize(size.width, size.height)
 
 
@@ -184,9 +190,8 @@ class AttachedConsole:
             for frame in console.data_frames(data):
                 await self._write(frame)
         elif channel == _RESIZE:
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                size = json.loads(data)
-                await self._write(console.size_frame(int(size["Width"]), int(size["Height"])))
+            if size := _size(data):
+                await self._write(console.size_frame(size.width, size.height))
         elif channel == _CLOSE and data[:1] == bytes([_STDIN]):
             await self._write(console.end_frame())
 

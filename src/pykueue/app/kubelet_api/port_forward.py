@@ -7,10 +7,14 @@ errors. The runtime connects only to ports on which a process of the pod listens
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 from pykueue.api import errors, objects, resources
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.fair_queue import FairQueue
 from pykueue.apiserver.http import pod_subresources as pod_resources
 from pykueue.apiserver.http import spdy
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageStream, Upgrade
@@ -23,10 +27,14 @@ _CHUNK_BYTES = 64 * 1024
 _MOST_CHUNKS = 4
 _MOST_CONNECTIONS = 256
 """At once, of one session."""
+_ALL_CONNECTIONS = 512
+"""Of all sessions; a user alone has at most half of them, so that descriptors are left."""
+_FRAMES_PER_TURN = 64
 
 
 def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
     client = api.client()
+    connections = PodConnections(cluster.connect)
 
     async def forward(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
@@ -34,17 +42,63 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
             raise errors.bad_request(f"unable to forward port because pod is not running: {call.route.name}")
 
         async def serve(messages: MessageStream) -> None:
-            await PortForwardSession(messages, functools.partial(cluster.connect, pod)).run()
+            await PortForwardSession(messages, functools.partial(connections.open, call.user.name, pod)).run()
 
         return HttpResponse(body=Upgrade(protocols=(PROTOCOL,), serve=serve))
 
     api.hooks.add_subresource("", pod_resources.PORT_FORWARD, forward)
 
 
+class PodConnections:
+    """The connections of all sessions to pods.
+
+    Before a connection is made, a thread looks for the processes of the pod. One user's thousand
+    connections are made one after the other, and those of other users in between.
+    """
+
+    def __init__(self, connect: Callable[[Object, int], Awaitable[Connection]]) -> None:
+        self._connect_pod = connect
+        self._seats = FairQueue(_ALL_CONNECTIONS, 0)
+        self._lookups = FairQueue(1, None)
+
+    @contextlib.asynccontextmanager
+    async def open(self, user: str, pod: Object, port: int) -> AsyncIterator[Connection]:
+        try:
+            await self._seats.enter(user)
+        except ApiError:
+            raise ConnectionRefusedError(0, "too many connections of this user to pods") from None
+        try:
+            reader, writer = await self._connect(user, pod, port)
+            try:
+                yield reader, writer
+            finally:
+                writer.close()
+        finally:
+            self._seats.leave(user)
+
+    async def _connect(self, user: str, pod: Object, port: int) -> Connection:
+        """The look-up ends, and the next one begins, also if nobody waits for it any more."""
+        await self._lookups.enter(user)
+        connecting = asyncio.ensure_future(self._connect_pod(pod, port))
+        connecting.add_done_callback(lambda _: self._lookups.leave(user))
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_close_unused)
+            raise
+
+
+def _close_unused(connecting: asyncio.Future[Connection]) -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result()[1].close()
+
+
 class PortForwardSession:
     """All connections of one `kubectl port-forward`."""
 
-    def __init__(self, messages: MessageStream, connect: Callable[[int], Awaitable[Connection]]) -> None:
+    def __init__(
+        self, messages: MessageStream, connect: Callable[[int], AbstractAsyncContextManager[Connection]]
+    ) -> None:
         self._messages = messages
         self._connect_pod = connect
         self._writer = spdy.SpdyEncoder()
@@ -53,13 +107,16 @@ class PortForwardSession:
         self._inputs: dict[int, asyncio.Queue[bytes | None]] = {}
         """What the client sent, by data stream; None at the end of its data."""
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._last_stream = 0
 
     async def run(self) -> None:
         reader = spdy.SpdyDecoder()
         try:
             while (message := await self._messages.receive()) is not None:
-                for frame in reader.feed(message):
+                for number, frame in enumerate(reader.feed(message), 1):
                     await self._handle(frame)
+                    if number % _FRAMES_PER_TURN == 0:
+                        await asyncio.sleep(0)
         except spdy.FrameError:
             return
         finally:
@@ -94,6 +151,9 @@ class PortForwardSession:
         self._tasks = {stream: task for stream, task in self._tasks.items() if not task.done()}
         if len(self._tasks) >= _MOST_CONNECTIONS or len(self._errors) >= _MOST_CONNECTIONS:
             raise spdy.FrameError("too many connections")
+        if opened.stream <= self._last_stream:
+            raise spdy.FrameError("a stream is opened twice")
+        self._last_stream = opened.stream
         request = opened.headers.get("requestid", "")
         if opened.headers.get("streamtype") == "error":
             self._errors[request] = opened.stream
@@ -106,11 +166,10 @@ class PortForwardSession:
         fault = ""
         try:
             pod_port = int(port) if port.isdecimal() and len(port) <= 5 else 0
-            reader, writer = await self._connect_pod(pod_port)
+            async with self._connect_pod(pod_port) as (reader, writer):
+                await self._exchange(stream, reader, writer)
         except OSError as error:
             fault = f"failed to connect to {ADDRESS}:{port} inside the pod: {error.strerror or error}"
-        else:
-            await self._exchange(stream, reader, writer)
         finally:
             self._inputs.pop(stream, None)
         await self._send(stream, b"", is_last=True)
@@ -126,7 +185,6 @@ class PortForwardSession:
                     await self._send(stream, chunk)
         finally:
             sending.cancel()
-            writer.close()
 
     async def _send_to_pod(self, stream: int, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):

@@ -1,10 +1,9 @@
 """Instance types and their resources: a table, or an annotation of the NodePool."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pykueue.api import objects
+from pykueue.api import json_text, objects
 from pykueue.api.gpu_resources import GPU
 from pykueue.api.scheme import Object
 
@@ -71,5 +70,5 @@ def of_pool(pool: Object) -> tuple[MachineType, ...]:
             resources={key: str(value) for key, value in entry.items() if key not in ("name", "labels")},
             labels=entry.get("labels") or {},
         )
-        for entry in json.loads(text)
+        for entry in json_text.decode_field(text)
     )

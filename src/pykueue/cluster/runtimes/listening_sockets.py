@@ -22,16 +22,36 @@ _ADDRESSES = (_LOOPBACK, _EVERY_ADDRESS[:1], _EVERY_ADDRESS[1:])
 async def connect(
     port: int, processes: Callable[[], Iterable[int]]
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a port on which one of the processes listens, else ConnectionRefusedError."""
+    """Connect to a port on which one of the processes listens, else ConnectionRefusedError.
+
+    The pod may close its port after the first look, and somebody else may open it. So there is a
+    second look, before anything is sent. A server for one connection has closed its port by then.
+    """
+    refusal = ConnectionRefusedError(0, "connection refused: no process of the pod listens on this port")
     if not await asyncio.to_thread(lambda: is_open(port, processes())):
-        raise ConnectionRefusedError(0, "connection refused: no process of the pod listens on this port")
-    return await asyncio.open_connection(ADDRESS, port)
+        raise refusal
+    reader, writer = await asyncio.open_connection(ADDRESS, port)
+    is_ours = False
+    try:
+        is_ours = not await asyncio.to_thread(lambda: is_foreign(port, processes()))
+    finally:
+        if not is_ours:
+            writer.transport.abort()
+    if not is_ours:
+        raise refusal
+    return reader, writer
 
 
 def is_open(port: int, pids: Iterable[int], network: Path = Path("/proc/net")) -> bool:
     """Whether these processes, and no others, listen on a port of 127.0.0.1."""
     sockets = _listening(port, network)
     return bool(sockets) and sockets <= _sockets_of(pids)
+
+
+def is_foreign(port: int, pids: Iterable[int], network: Path = Path("/proc/net")) -> bool:
+    """Whether other processes listen on a port of 127.0.0.1."""
+    sockets = _listening(port, network)
+    return bool(sockets) and not sockets <= _sockets_of(pids)
 
 
 def _listening(port: int, network: Path) -> set[str]:

@@ -4,6 +4,8 @@ import asyncio
 import base64
 import binascii
 import logging
+import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -192,7 +194,10 @@ class ClusterController:
     def _read_file(self, location: str) -> str:
         path = kubeconfig.allowed_path(location) if self._checks_paths else Path(location)
         try:
-            return path.read_text()
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise KubeconfigError("BadKubeConfig", f"{location} is not a file")
+                return file.read(kubeconfig.LARGEST_BYTES + 1)
         except OSError as error:
             message = f"open {location}: {(error.strerror or str(error)).lower()}"
             raise KubeconfigError("BadKubeConfig", message) from error

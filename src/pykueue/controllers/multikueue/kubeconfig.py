@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
-from pykueue.api import objects
+from pykueue.api import objects, yaml_reader
 from pykueue.api.rules import reading, syntax
 from pykueue.api.scheme import Object
 
 SECRET_KEY = "kubeconfig"  # noqa: S105 - the name of a key
 DIRECTORY = Path("/etc/multikueue/kubeconfigs")
 """Where kubeconfigs must be with the gate MultiKueueKubeConfigPathValidation."""
+
+LARGEST_BYTES = 256 * 1024
+_MOST_VALUES = 5000
+_CLUSTER_FIELDS = ("server", "certificate-authority-data")
+_USER_FIELDS = ("token", "client-certificate-data", "client-key-data", "as")
 
 Document = dict[str, Any]
 
@@ -33,12 +36,20 @@ class KubeconfigError(Exception):
 
 
 def read(text: str) -> Document:
-    """The kubeconfig as JSON, if it is safe."""
+    """The kubeconfig with its current context only, if all of it is safe.
+
+    What is returned is what was checked: a second entry with the same name, or a name that is no
+    text, would be another entry to one reader than to the next.
+    """
     document = _parsed(text)
-    for user in _entries(document, "users", "user").values():
+    users, clusters = _entries(document, "users", "user"), _entries(document, "clusters", "cluster")
+    for name, user in users.items():
         if user.get("tokenFile"):
             raise _insecure("tokenFile is not allowed")
-    for name, cluster in _entries(document, "clusters", "cluster").items():
+        for field in ("client-certificate", "client-key"):
+            if user.get(field):
+                raise _insecure(f"{field} file paths are not allowed, use {field}-data for user {name}")
+    for name, cluster in clusters.items():
         if cluster.get("insecure-skip-tls-verify"):
             raise _insecure(f"insecure TLS verification is not allowed for cluster {name}")
         if cluster.get("certificate-authority"):
@@ -47,8 +58,27 @@ def read(text: str) -> Document:
             )
         if not cluster.get("server"):
             raise _insecure(f"server URL is required for cluster {name}")
-    check_access(document, "InsecureKubeConfig")
-    return document
+    contexts = _entries(document, "contexts", "context")
+    context = contexts.get(reading.text(document.get("current-context")))
+    cluster = clusters.get(reading.text((context or {}).get("cluster")), {})
+    user = users.get(reading.text((context or {}).get("user")), {})
+    if not context or not cluster:
+        message = "invalid configuration: no configuration has been provided; set current-context to a context"
+        raise _insecure(message)
+    check_access(cluster, user, "InsecureKubeConfig")
+    return _document(
+        {field: str(cluster[field]) for field in _CLUSTER_FIELDS if cluster.get(field)},
+        {field: str(user[field]) for field in _USER_FIELDS if user.get(field)},
+    )
+
+
+def _document(cluster: Document, user: Document) -> Document:
+    return {
+        "current-context": "worker",
+        "contexts": [{"name": "worker", "context": {"cluster": "worker", "user": "worker"}}],
+        "clusters": [{"name": "worker", "cluster": cluster}],
+        "users": [{"name": "worker", "user": user}],
+    }
 
 
 def _insecure(message: str) -> KubeconfigError:
@@ -56,37 +86,37 @@ def _insecure(message: str) -> KubeconfigError:
 
 
 def _parsed(text: str) -> Document:
+    if len(text) > LARGEST_BYTES:
+        raise _insecure(f"failed to parse kubeconfig(apiconfig): it is longer than {LARGEST_BYTES} characters")
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _insecure(f"failed to parse kubeconfig(apiconfig): {error}") from error
+        document = yaml_reader.read(text, lambda _key, _line: None, _MOST_VALUES)
+    except yaml_reader.YamlError as error:
+        raise _insecure(f"failed to parse kubeconfig(apiconfig): line {error.line + 1}: {error.message}") from None
     if not isinstance(document, dict):
         raise _insecure("failed to parse kubeconfig(apiconfig): it is not an object")
     return document
 
 
 def _entries(document: Document, section: str, part: str) -> dict[str, Document]:
-    return {
-        reading.text(entry.get("name")): reading.mapping(entry.get(part))
-        for entry in reading.mappings(document.get(section))
-    }
+    entries: dict[str, Document] = {}
+    for entry in reading.mappings(document.get(section)):
+        name = entry.get("name")
+        if not isinstance(name, str) or name in entries:
+            fault = f"duplicate name {name!r}" if isinstance(name, str) else f"a name that is not text: {name!r:.40}"
+            raise _insecure(f"failed to parse kubeconfig(apiconfig): {section} has {fault}")
+        entries[name] = reading.mapping(entry.get(part))
+    return entries
 
 
-def check_access(document: Document, reason: str, *, allows_plugin: bool = False) -> None:
-    """Refuse credentials of the current context that come from a file, a plugin or a password."""
-    context = _entries(document, "contexts", "context").get(str(document.get("current-context", "")))
-    cluster = _entries(document, "clusters", "cluster").get(str((context or {}).get("cluster", "")))
-    user = _entries(document, "users", "user").get(str((context or {}).get("user", "")), {})
-    if context is None or cluster is None:
-        message = "invalid configuration: no configuration has been provided; set current-context to a context"
-        raise KubeconfigError(reason, message)
+def check_access(cluster: Document, user: Document, reason: str, *, allows_plugin: bool = False) -> None:
+    """Refuse another server than a host, and credentials of a plugin or a password."""
     if not is_valid_host(str(cluster.get("server", ""))):
         raise KubeconfigError(reason, "untrusted server endpoint")
     if user.get("username") or user.get("password"):
         raise KubeconfigError(reason, "basic auth is not allowed")
-    if user.get("exec") and not allows_plugin:
+    if user.get("exec") is not None and not allows_plugin:
         raise KubeconfigError(reason, "exec plugins are not allowed")
-    if user.get("auth-provider"):
+    if user.get("auth-provider") is not None:
         raise KubeconfigError(reason, "auth providers are not allowed")
 
 
@@ -134,13 +164,8 @@ def from_profile(profile: Object, providers: Iterable[Mapping[str, Any]]) -> Doc
         if provider.get("name") in commands:
             cluster, command = dict(provider.get("cluster") or {}), commands[provider["name"]]
             cluster.pop("extensions", None)
-            document = {
-                "current-context": "profile",
-                "contexts": [{"name": "profile", "context": {"cluster": "profile", "user": "profile"}}],
-                "clusters": [{"name": "profile", "cluster": cluster}],
-                "users": [{"name": "profile", "user": {"exec": dict(command)} if command else {}}],
-            }
-            check_access(document, "BadRestConfig", allows_plugin=True)
-            return document
+            user = {"exec": dict(command)} if command else {}
+            check_access(cluster, user, "BadRestConfig", allows_plugin=True)
+            return _document(cluster, user)
     name = objects.name(profile)
     raise KubeconfigError("BadClusterProfile", f"no matching access provider for cluster profile {name!r}")

@@ -1,9 +1,9 @@
 """The topology request of a pod template: annotations become `podSets[].topologyRequest`."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api import json_text
 from pykueue.api.labels import (
     POD_SET_GROUP_NAME,
     POD_SET_PREFERRED_TOPOLOGY,
@@ -62,7 +62,7 @@ def _level(annotations: Mapping[str, str]) -> dict[str, Any]:
 def _slices(annotations: Mapping[str, str]) -> dict[str, Any]:
     constraints = annotations.get(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS)
     if constraints is not None:
-        return {"podsetSliceRequiredTopologyConstraints": json.loads(constraints)}
+        return {"podsetSliceRequiredTopologyConstraints": json_text.decode_field(constraints)}
     topology, size = annotations.get(POD_SET_SLICE_REQUIRED_TOPOLOGY), annotations.get(POD_SET_SLICE_SIZE)
     if topology is None or size is None:
         return {}

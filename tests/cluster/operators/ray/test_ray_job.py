@@ -1,3 +1,4 @@
+import pytest
 from tests.cluster.operators.ray.ray_fixture import RayFixture
 
 
@@ -84,3 +85,22 @@ def test_the_deadline_fails_the_job():
 def test_the_simulated_submitter_takes_the_time_of_the_entrypoint():
     annotations = running().one("Job")["spec"]["template"]["metadata"]["annotations"]
     assert annotations["pykueue.dev/runtime"] == "30"
+
+
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 5000, "a: " + "x" * 100_000, "- a\n" * 10_000, BOMB, "a: &a [*a]"], ids=range(6)
+)
+def test_a_runtime_environment_that_cannot_be_read_fails_the_job(text):
+    fixture = RayFixture().add_job(runtimeEnvYAML=text).sync()
+    assert state(fixture) == ("ValidationFailed", None)
+    assert "failed to unmarshal RuntimeEnvYAML" in fixture.one("RayJob")["status"]["message"]
+    assert fixture.api.of("RayCluster") == []
+
+
+def test_a_runtime_environment_is_submitted_as_json():
+    fixture = running(runtimeEnvYAML="pip: [requests]\nsince: 2026-01-01\n")
+    script = fixture.one("Job")["spec"]["template"]["spec"]["containers"][0]["args"][0]
+    assert """--runtime-env-json '{"pip": ["requests"], "since": "2026-01-01"}'""" in script

@@ -1,3 +1,4 @@
+import pytest
 from tests.cluster.operators.ray.ray_fixture import RayFixture, cluster_spec
 
 from pykueue.api import objects
@@ -73,3 +74,9 @@ def test_more_replicas_make_the_same_cluster_larger():
     fixture.sync()
     assert fixture.one("RayCluster")["spec"]["workerGroupSpecs"][0]["replicas"] == 3
     assert len(fixture.api.of("Pod")) == 4
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 5000, "a: " + "x" * 100_000, "- a\n" * 10_000, "a: &a [*a]"], ids=range(5))
+def test_a_configuration_that_cannot_be_read_deploys_nothing(text):
+    fixture = RayFixture().add_service(serveConfigV2=text).sync().start_pods()
+    assert fixture.api.of("Job") == []

@@ -1,11 +1,11 @@
 """The annotations of a pod template that request a placement in a topology."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from pykueue.api import json_text
 from pykueue.api.errors import FieldError
 from pykueue.api.labels import (
     POD_SET_GROUP_NAME,
@@ -163,10 +163,7 @@ def _check_constraints(request: AdmissionRequest, template: Template) -> Iterato
 
 
 def _layers(text: str) -> list[tuple[str, int]]:
-    try:
-        parsed = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    parsed = json_text.decode_field(text)
     if not isinstance(parsed, list):
         raise ValueError("not a list")  # noqa: TRY004 - one error for all faults
     return [

@@ -7,10 +7,9 @@ Ports are in variables, so that several clusters on one machine get different po
 import json
 import shlex
 from collections.abc import Mapping
+from typing import Any
 
-import yaml
-
-from pykueue.api import resource_lists
+from pykueue.api import resource_lists, yaml_reader
 from pykueue.api.scheme import Object
 from pykueue.cluster.operators.ray import names
 
@@ -73,13 +72,18 @@ def _flags(options: Mapping[str, str]) -> str:
     return " ".join(flags)
 
 
+def runtime_environment(spec: Object) -> Any:
+    """The value of `runtimeEnvYAML`; YamlError if it is not valid."""
+    return yaml_reader.read_field(spec.get("runtimeEnvYAML") or "")
+
+
 def submit(ray_job: Object, job_id: str) -> str:
     """A script that submits the job once, follows it, and ends with its result."""
     spec = ray_job["spec"]
     address = '--address "http://$RAY_DASHBOARD_ADDRESS"'
     options = [address, "--submission-id", shlex.quote(job_id), "--no-wait"]
     if spec.get("runtimeEnvYAML"):
-        options += ["--runtime-env-json", shlex.quote(json.dumps(yaml.safe_load(spec["runtimeEnvYAML"])))]
+        options += ["--runtime-env-json", shlex.quote(json.dumps(runtime_environment(spec)))]
     if spec.get("metadata"):
         options += ["--metadata-json", shlex.quote(json.dumps(spec["metadata"]))]
     for field, flag in (

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from pykueue.api import generated_names, objects, resources, times
 from pykueue.api.scheme import Object
+from pykueue.api.yaml_reader import YamlError
 from pykueue.cluster import statuses
 from pykueue.cluster.job_controller import job_view
 from pykueue.cluster.operators.ray import commands, names
@@ -63,7 +64,7 @@ def sync(ray_job: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
         status=copy.deepcopy(objects.status(ray_job)),
     )
     before = state.phase
-    changes = _STEPS[before](state)
+    changes = _STEPS.get(before, _none)(state) if _is_valid(state) else []
     state.status["observedGeneration"] = ray_job["metadata"].get("generation", 1)
     errors: tuple[Exception, ...] = ()
     if before != state.phase:
@@ -75,6 +76,23 @@ def sync(ray_job: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
         errors = writes.refusals(results)
     errors += yield from statuses.write(resources.RAY_JOB, ray_job, state.status)
     return writes.Done(requeue_after_ns=writes.after_seconds(state.wait), errors=errors)
+
+
+def _is_valid(state: _RayJobSync) -> bool:
+    """Whether a job that begins, or is to be submitted, can be; KubeRay's state if it cannot."""
+    if state.phase not in ("", "New", "Running") or state.jobs:
+        return True
+    try:
+        commands.runtime_environment(state.spec)
+    except YamlError as error:
+        message = f"failed to unmarshal RuntimeEnvYAML: {error}"
+        state.set_phase("ValidationFailed", reason="ValidationFailed", message=message)
+        return False
+    return True
+
+
+def _none(_state: _RayJobSync) -> list[writes.Action]:
+    return []
 
 
 def _new(state: _RayJobSync) -> list[writes.Action]:

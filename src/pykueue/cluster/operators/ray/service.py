@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import yaml
-
-from pykueue.api import conditions, generated_names, objects, resources
+from pykueue.api import conditions, generated_names, objects, resources, yaml_reader
 from pykueue.api.scheme import Object
 from pykueue.cluster import statuses
 from pykueue.cluster.job_controller import job_view
@@ -237,8 +235,8 @@ def _conditions(state: _RayServiceSync, endpoints: int, now: datetime) -> list[O
 def _applications(service: Object) -> list[str]:
     """Names of the applications in `serveConfigV2`; none if it is not valid YAML."""
     try:
-        config = yaml.safe_load(service["spec"].get("serveConfigV2") or "")
-    except yaml.YAMLError:
+        config = yaml_reader.read_field(service["spec"].get("serveConfigV2") or "")
+    except yaml_reader.YamlError:
         return []
     listed = config.get("applications") if isinstance(config, dict) else None
     return [str(entry.get("name", "default")) for entry in listed or () if isinstance(entry, dict)]
