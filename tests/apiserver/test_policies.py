@@ -200,6 +200,19 @@ async def test_a_changed_quota_shows_its_new_limits(api):
     assert status_of(api)["hard"] == {"pods": "1", "services": "2"}
 
 
+async def test_a_new_quota_of_many_objects_counts_them_all(api):
+    for number in range(300):
+        await create(api, core("ConfigMap", f"c{number}"))
+    await create(api, quota(hard={"count/configmaps": "302"}))
+    codes = [(await create(api, core("ConfigMap", f"next{number}"))).code for number in range(4)]
+    assert codes.count(403) in (2, 3)  # there may be a ConfigMap of the namespace itself
+    incremental = next(plugin for plugin in api.core.context.plugins if isinstance(plugin, ResourceQuotas))._usage
+    await send(api, "DELETE", "/api/v1/namespaces/ml/resourcequotas/q")
+    await create(api, quota("other", hard={"pods": "1"}))
+    await create(api, pod("p"))
+    assert {kind for (_, kind), _ in incremental._usages} == {"pods"}
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_usage_that_is_kept_is_the_usage_that_is_counted(api, seed):
     """Random writes, several at a time: the usage equals that of a fresh count."""

@@ -225,7 +225,41 @@ async def a_disruption_budget_of_many_pods(server, turns):
         await server.create_many("v1", "Pod", **pod(a="b"))
 
 
+async def a_new_quota_of_many_pods(server, turns):
+    await server.create_many("v1", "Pod", **pod())
+    with turns.measured():
+        await server.create("v1", "ResourceQuota", "q", spec={"hard": {"pods": "9999"}})
+        await server.create("v1", "Pod", "next", **pod())
+        await server.core.quota_status.queue.idle()
+
+
+async def a_new_quota_of_a_write_at_the_same_time(server, turns):
+    await server.create_many("v1", "Pod", **pod())
+    with turns.measured():
+        results = await asyncio.gather(
+            server.create("v1", "ResourceQuota", "q", spec={"hard": {"pods": "9999"}}),
+            server.create("v1", "Pod", "next", **pod()),
+            return_exceptions=True,
+        )
+        assert not isinstance(results[0], Exception)
+
+
+async def pods_that_stay_deleted_and_a_quota(server, turns):
+    """Finalizers keep deleted pods, which count until their grace period has ended."""
+    await server.create("v1", "ResourceQuota", "q", spec={"hard": {"pods": "9999"}})
+    spec = {**pod()["spec"], "nodeName": "n"}
+    await server.create_many("v1", "Pod", metadata={"finalizers": ["a.b/c"]}, spec=spec)
+    for number in range(server.count):
+        await server.core.delete(server.target("v1", "Pod", f"n{number}"), DeleteCall(grace_period_seconds=1000))
+    await server.core.quota_status.queue.idle()
+    with turns.measured():
+        await asyncio.create_task(server.create("v1", "Pod", "next", **pod()))
+
+
 ACTIONS = {
+    "a new quota of many pods": a_new_quota_of_many_pods,
+    "a new quota and a write at the same time": a_new_quota_of_a_write_at_the_same_time,
+    "pods that stay deleted and a quota": pods_that_stay_deleted_and_a_quota,
     "a list with a field selector": a_list_with_a_field_selector,
     "a list with a label selector": a_list_with_a_label_selector,
     "a list in another version": a_list_in_another_version,

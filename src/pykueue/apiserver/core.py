@@ -17,7 +17,7 @@ from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Kind, Object, Scheme, Settings
-from pykueue.apiserver import context, deletion, scales
+from pykueue.apiserver import context, deletion, scales, versions
 from pykueue.apiserver.calls import (
     DeleteCall,
     ListCall,
@@ -90,7 +90,7 @@ class Core:
         self.hub.start()
         self.garbage = GarbageCollector(self, self.context)
         self.namespace_terminator = NamespaceTerminator(self, self.context)
-        self.quota_status = ResourceQuotaStatus(self, self.context, self._quota_usage)
+        self.quota_status = ResourceQuotaStatus(self, self.context, self._quota_usage, self._slices)
         self._supervisor.start("garbage collector", self.garbage.run)
         self._supervisor.start("namespace terminator", self.namespace_terminator.run)
         self._supervisor.start("resource quota status", self.quota_status.run)
@@ -113,6 +113,7 @@ class Core:
         return self._reads.watch(target, call, sink)
 
     async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
+        await self._count_quotas(target)
         attempt = self._webhooks.repeatable(functools.partial(self._writes.create, target), body)
         return await self._respond(target, await self._webhooks.run(attempt, call))
 
@@ -131,10 +132,12 @@ class Core:
             await self._committed(revision)
 
     async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
+        await self._count_quotas(target)
         attempt = self._webhooks.repeatable(functools.partial(self._writes.update, target), body)
         return await self._respond(target, await self._webhooks.run(attempt, call))
 
     async def patch(self, target: ResourceTarget, patch: PatchBody, call: WriteCall) -> ObjectResponse:
+        await self._count_quotas(target)
         attempt = self._webhooks.repeatable(functools.partial(self._writes.patch, target), patch)
         return await self._respond(target, await self._webhooks.run(attempt, call))
 
@@ -171,6 +174,12 @@ class Core:
             if error.code != 404:
                 raise
             return None
+
+    async def _count_quotas(self, target: ResourceTarget) -> None:
+        """Count what the quotas of the namespace have not counted yet, in slices."""
+        collection = (versions.storage_group(target.kind), target.kind.plural)
+        if target.namespace and self._quota_usage.is_behind(collection, target.namespace):
+            await self._slices.run(self._quota_usage.catch_up(target.namespace), target.namespace)
 
     async def _respond(self, target: ResourceTarget, outcome: WriteOutcome) -> ObjectResponse:
         await self._settled(outcome)

@@ -9,7 +9,8 @@ from pykueue.api.times import SECOND_NS
 from pykueue.apiserver.calls import PatchBody, ResourceTarget, UserInfo, Verbs, WriteCall
 from pykueue.apiserver.context import Context
 from pykueue.apiserver.plugins import quota_usage
-from pykueue.apiserver.plugins.resource_quota import QuotaUsage
+from pykueue.apiserver.plugins.resource_quota import QuotaUsage, UncountedError
+from pykueue.apiserver.slices import Slices
 from pykueue.apiserver.store.rows import StoreChange, Stored
 from pykueue.kube.client import PatchType
 from pykueue.kube.clock import WallClock
@@ -28,11 +29,12 @@ _CALL = WriteCall(
 
 
 class ResourceQuotaStatus:
-    def __init__(self, verbs: Verbs, context: Context, usage: QuotaUsage) -> None:
+    def __init__(self, verbs: Verbs, context: Context, usage: QuotaUsage, slices: Slices) -> None:
         self.queue: WorkQueue[str] = WorkQueue("resource quota", WallClock())
         self._verbs = verbs
         self._context = context
         self._usage = usage
+        self._slices = slices
         self._counted: dict[str, set[quota_usage.GroupPlural]] = {}
         """The kinds that the quotas of a namespace count, by namespace."""
         for stored in context.store.select(*_QUOTAS):
@@ -61,9 +63,14 @@ class ResourceQuotaStatus:
         await self.queue.run(self._reconcile, workers=1)
 
     async def _reconcile(self, namespace: str) -> int:
+        await self._slices.run(self._usage.catch_up(namespace), namespace)
         for quota in self._usage.quotas(namespace):
             hard = objects.spec(quota).get("hard") or {}
-            used = dict.fromkeys(hard, "0") | resource_lists.to_text(self._usage.of_quota(quota))
+            try:
+                usage = self._usage.of_quota(quota)
+            except UncountedError:
+                return 1
+            used = dict.fromkeys(hard, "0") | resource_lists.to_text(usage)
             status = {"hard": dict(hard), "used": used}
             if objects.status(quota) != status:
                 await self._write(quota, status)

@@ -66,13 +66,19 @@ def _pod_usage(pod: Object, now: datetime) -> Quantities:
     """The compute resources of a pod that has not ended."""
     if objects.status(pod).get("phase") in ("Succeeded", "Failed"):
         return {}
-    metadata = pod["metadata"]
-    if "deletionTimestamp" in metadata and "deletionGracePeriodSeconds" in metadata:
-        grace = times.span(metadata["deletionGracePeriodSeconds"])
-        if now > times.parse(metadata["deletionTimestamp"]) + grace:
-            return {}
+    end = end_of(pod)
+    if end is not None and now > end:
+        return {}
     spec = objects.spec(pod)
     return _compute_usage(resource_lists.pod_requests(spec), pod_limits(spec))
+
+
+def end_of(pod: Object) -> datetime | None:
+    """When a deleted pod no longer uses compute resources, though it may not be gone."""
+    metadata = pod["metadata"]
+    if "deletionTimestamp" not in metadata or "deletionGracePeriodSeconds" not in metadata:
+        return None
+    return times.parse(metadata["deletionTimestamp"]) + times.span(metadata["deletionGracePeriodSeconds"])
 
 
 def pod_limits(spec: Object) -> Quantities:

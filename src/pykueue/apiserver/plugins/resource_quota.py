@@ -1,12 +1,13 @@
 """Resource quotas: refuses what would exceed a ResourceQuota of the namespace.
 
 The usage is counted from the newest versions of the objects, committed or not, in the step that
-also writes the object. So two requests at the same time cannot use the same quota twice.
+also writes the object. So two requests at the same time cannot use the same quota twice. If many
+objects are to be counted, as for a new quota, they are counted in slices before that step.
 """
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from pykueue.api import errors, objects, resource_lists
 from pykueue.api.resource_lists import Quantities
@@ -18,8 +19,18 @@ from pykueue.apiserver.plugins.quota_usage import POD, GroupPlural
 from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 
+COUNTED_PER_TURN = 256
+"""Objects that one write counts itself; more are counted before, in slices."""
+_COUNTED_PER_STEP = 16
+_STEP_BYTES = 16 * 1024
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_QUOTAS: GroupPlural = ("", "resourcequotas")
 _UPDATED_KINDS = {("", "services"), ("", "persistentvolumeclaims")}
 _NOT_COUNTED = {("", "events"), ("events.k8s.io", "events")}
+
+
+class UncountedError(Exception):
+    """So many objects are to be counted that it takes more than a turn of the event loop."""
 
 
 class _ScopedUsage:
@@ -30,19 +41,49 @@ class _ScopedUsage:
         """Names of objects that are to be counted again."""
         self._kind = kind
         self._quota = quota
+        self._namespace = objects.namespace(quota)
         self._by_name: dict[str, Quantities] = {}
         self._total: Quantities = {}
+        self._ends: dict[str, datetime] = {}
+        """When deleted pods count no longer, though they are not gone."""
+        self._next_end = _NEVER
 
     def total(self, store: Store, now: datetime) -> Quantities:
-        namespace = objects.namespace(self._quota)
-        uncommitted = {key.name for key in store.uncommitted() if (*key[:2], key.namespace) == (*self._kind, namespace)}
-        names, self.changed = self.changed | uncommitted, uncommitted
+        """Raise UncountedError if `catch_up` is to be called first."""
+        uncommitted = self._uncommitted(store)
+        names = self.changed | uncommitted
+        if len(names) > COUNTED_PER_TURN:
+            raise UncountedError
+        self.changed = uncommitted
+        if now > self._next_end:
+            names |= {name for name, end in self._ends.items() if now > end}
+            self._next_end = min((end for end in self._ends.values() if now <= end), default=_NEVER)
         for name in names:
-            stored = store.head(StoreKey(*self._kind, namespace, name))
-            self._replace(name, {} if stored is None else self._usage_of(stored, now))
-            if stored is not None and stored.meta.deletion_timestamp:
-                self.changed.add(name)
+            self._count(name, store, now)
         return self._total
+
+    def catch_up(self, store: Store, now: datetime) -> Iterator[int]:
+        """Count what has changed and is committed; yield the weight of each step."""
+        while names := list(self.changed - self._uncommitted(store)):
+            for start in range(0, len(names), _COUNTED_PER_STEP):
+                for name in set(names[start : start + _COUNTED_PER_STEP]) - self._uncommitted(store):
+                    self.changed.discard(name)
+                    self._count(name, store, now)
+                yield _STEP_BYTES
+
+    def _uncommitted(self, store: Store) -> set[str]:
+        collection = (*self._kind, self._namespace)
+        return {key.name for key in store.uncommitted() if (*key[:2], key.namespace) == collection}
+
+    def _count(self, name: str, store: Store, now: datetime) -> None:
+        stored = store.head(StoreKey(*self._kind, self._namespace, name))
+        self._replace(name, {} if stored is None else self._usage_of(stored, now))
+        self._ends.pop(name, None)
+        if stored is not None and self._kind == POD and stored.meta.deletion_timestamp:
+            end = quota_usage.end_of(stored.shared_or_decoded())
+            if end is not None and now <= end:
+                self._ends[name] = end
+                self._next_end = min(end, self._next_end)
 
     def _usage_of(self, stored: Stored, now: datetime) -> Quantities:
         obj = stored.shared_or_decoded()
@@ -65,19 +106,54 @@ class QuotaUsage:
         self._clock = clock
         self._usages: dict[tuple[GroupPlural, str], dict[str, _ScopedUsage]] = {}
         """By kind and namespace, then by the scopes of the quota."""
+        self._complete: set[str] = set()
+        """Namespaces whose quotas have not changed since `catch_up`."""
+        self._quota_changes = 0
         store.listeners.append(self._on_changes)
 
     def _on_changes(self, changes: Sequence[StoreChange]) -> None:
         for change in changes:
             key = change.now.key
+            if (key.group, key.plural) == _QUOTAS:
+                self._quota_changes += 1
+                self._complete.discard(key.namespace)
             for usage in self._usages.get(((key.group, key.plural), key.namespace), {}).values():
                 usage.changed.add(key.name)
 
     def quotas(self, namespace: str) -> list[Object]:
         return [stored.shared_or_decoded() for stored in self._store.heads("", "resourcequotas", namespace)]
 
+    def is_behind(self, kind: GroupPlural, namespace: str) -> bool:
+        """Whether `catch_up` is to be called before an object of the kind is written."""
+        if namespace not in self._complete and self._store.count(*_QUOTAS, namespace):
+            return True
+        usages = self._usages.get((kind, namespace), {}).values()
+        return any(len(usage.changed) > COUNTED_PER_TURN // 2 for usage in usages)
+
+    def catch_up(self, namespace: str) -> Iterator[int]:
+        """Count all that has changed, bit by bit; yield the weight of each step."""
+        changes = self._quota_changes
+        used: set[tuple[GroupPlural, str]] = set()
+        for quota in self.quotas(namespace):
+            for kind in {quota_usage.kind_of(name) for name in quota_usage.hard_of(quota)}:
+                used.add((kind, _scopes_of(quota)))
+                yield from self._scoped(kind, quota).catch_up(self._store, self._clock())
+        if self._quota_changes == changes:
+            self._complete.add(namespace)
+            self._forget_unused(namespace, used)
+
+    def _forget_unused(self, namespace: str, used: set[tuple[GroupPlural, str]]) -> None:
+        for kind, of_namespace in list(self._usages):
+            if of_namespace == namespace:
+                usages = {
+                    scopes: usage for scopes, usage in self._usages[kind, namespace].items() if (kind, scopes) in used
+                }
+                self._usages[kind, namespace] = usages
+                if not usages:
+                    del self._usages[kind, namespace]
+
     def of_quota(self, quota: Object) -> Quantities:
-        """The usage of every resource that the quota limits."""
+        """The usage of every resource that the quota limits; UncountedError as in `total`."""
         hard = quota_usage.hard_of(quota)
         total: Quantities = {}
         for kind in {quota_usage.kind_of(name) for name in hard}:
@@ -89,13 +165,17 @@ class QuotaUsage:
         return quota_usage.usage_of(kind, obj, self._clock())
 
     def _scoped(self, kind: GroupPlural, quota: Object) -> _ScopedUsage:
-        namespace, spec = objects.namespace(quota), objects.spec(quota)
-        scopes = json.dumps([spec.get("scopes") or [], spec.get("scopeSelector") or {}], sort_keys=True)
+        namespace, spec, scopes = objects.namespace(quota), objects.spec(quota), _scopes_of(quota)
         usages = self._usages.setdefault((kind, namespace), {})
         if scopes not in usages:
             usages[scopes] = _ScopedUsage(kind, {**quota, "spec": {**spec, "hard": _any_resource_of(kind)}})
             usages[scopes].changed = {stored.key.name for stored in self._store.heads(*kind, namespace)}
         return usages[scopes]
+
+
+def _scopes_of(quota: Object) -> str:
+    spec = objects.spec(quota)
+    return json.dumps([spec.get("scopes") or [], spec.get("scopeSelector") or {}], sort_keys=True)
 
 
 def _any_resource_of(kind: GroupPlural) -> dict[str, str]:
@@ -129,7 +209,11 @@ class ResourceQuotas:
         if request.old is not None and quota_usage.applies(quota, collection, request.old):
             before = self._usage.of_object(collection, request.old)
         requested = quota_usage.increase(usage, before)
-        used = self._usage.of_quota(quota) if requested else {}
+        try:
+            used = self._usage.of_quota(quota) if requested else {}
+        except UncountedError:
+            why = f"status unknown for quota: {objects.name(quota)}, resources: {','.join(sorted(requested))}"
+            raise _refusal(kind, obj, why) from None
         total = resource_lists.total((used, requested))
         if exceeded := sorted(name for name in requested if total[name].nano > hard[name].nano):
             zeros = dict.fromkeys(exceeded, requested[exceeded[0]] - requested[exceeded[0]])
