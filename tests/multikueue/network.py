@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 
+import msgspec
+
 from pykueue.api.errors import ApiError
-from pykueue.kube.client import WatchEvent
+from pykueue.kube.client import ObjectList, WatchEvent
 
 
 class Link:
     def __init__(self):
         self.delay_seconds = 0.0
+        self.tamper = None
+        """Changes every object that the worker sends, as a hostile one could."""
         self.late_kinds = {}
         """How many seconds the events of a kind are late, so that watches overtake each other."""
         self.late_deletion_seconds = 0.0
@@ -59,9 +63,16 @@ class LinkedClient:
             await self._link.cross()
             answer = await getattr(self._client, name)(*arguments, **options)
             await self._link.cross()
-            return answer
+            return self._tampered(answer)
 
         return await self._until_closed(call())
+
+    def _tampered(self, answer):
+        if self._link.tamper is None:
+            return answer
+        if isinstance(answer, ObjectList):
+            return msgspec.structs.replace(answer, items=[self._link.tamper(item) for item in answer.items])
+        return self._link.tamper(answer) if isinstance(answer, dict) else answer
 
     async def _until_closed(self, work):
         tasks = [asyncio.ensure_future(work), asyncio.ensure_future(self._closed.wait())]
@@ -128,7 +139,7 @@ class LinkedClient:
                     raise event
                 await asyncio.sleep(self._link.late_kinds.get(arguments[0], 0))
                 await self._link.cross()
-                yield event
+                yield msgspec.structs.replace(event, object=self._tampered(event.object))
         finally:
             reader.cancel()
 

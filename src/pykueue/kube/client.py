@@ -32,6 +32,8 @@ class ObjectList(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Object]
     resource_version: str
     continue_token: str = ""
+    size_bytes: int = 0
+    """Of the response; 0 if there was none."""
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.access import Access
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
-from pykueue.kube.http_connections import HttpConnections, Response
+from pykueue.kube.http_connections import LARGEST_RESPONSE_BYTES, HttpConnections, Response
 from pykueue.kube.rate_limit import RateLimit
 
 if TYPE_CHECKING:
@@ -50,6 +50,18 @@ class _Event(msgspec.Struct):
 
 _LIST = msgspec.json.Decoder(_List)
 _EVENT = msgspec.json.Decoder(_Event)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+Decoded = TypeVar("Decoded")
+
+
+class ResponseLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a server may send."""
+
+    response_bytes: int = LARGEST_RESPONSE_BYTES
+    line_bytes: int = 2**26
+    """Of one event of a watch."""
+    watch_bytes: int | None = None
+    """Of all events of a watch."""
 
 
 class HttpClient:
@@ -61,11 +73,13 @@ class HttpClient:
         *,
         user_agent: str = f"pykueue/{pykueue.__version__}",
         rate_limit: RateLimit | None = None,
+        limits: ResponseLimits | None = None,
     ) -> None:
         self._access = access
+        self._limits = limits or ResponseLimits()
         self._rate_limit = rate_limit
         self._headers = {"User-Agent": user_agent, "Accept": _JSON, **access.headers}
-        self._connections = HttpConnections(access.server, access.tls)
+        self._connections = HttpConnections(access.server, access.tls, self._limits.response_bytes)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         obj: Object = await self.raw("GET", resource.path(namespace, name))
@@ -80,13 +94,17 @@ class HttpClient:
             "continue": options.continue_token,
             "resourceVersion": options.resource_version,
         }
-        page = _LIST.decode(await self._request("GET", resource.path(namespace), query=query))
+        data = await self._request("GET", resource.path(namespace), query=query)
+        page = _decoded(_LIST, data)
         items = page.items or []
         for item in items:
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
         return ObjectList(
-            items=items, resource_version=page.metadata.resource_version, continue_token=page.metadata.token
+            items=items,
+            resource_version=page.metadata.resource_version,
+            continue_token=page.metadata.token,
+            size_bytes=len(data),
         )
 
     async def watch(
@@ -109,8 +127,8 @@ class HttpClient:
         async with self._open("GET", resource.path(namespace), query=query) as response:
             if response.status >= 400:
                 raise _refusal(response.status, await response.read())
-            async for line in _lines(response):
-                event = _EVENT.decode(line)
+            async for line in _lines(response, self._limits):
+                event = _decoded(_EVENT, line)
                 if event.type == "ERROR":
                     raise ApiError.from_status(event.object)
                 yield WatchEvent(type=event.type, object=event.object)
@@ -146,8 +164,7 @@ class HttpClient:
         if patch_type is PatchType.APPLY and options is not None and options.force:
             query["force"] = "true"
         data = await self._request("PATCH", path, query=query, body=body, content_type=patch_type.value)
-        obj: Object = msgspec.json.decode(data)
-        return obj
+        return _decoded(_OBJECT, data)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
@@ -169,7 +186,7 @@ class HttpClient:
         data = await self._request(method, path, body=body, content_type=content_type)
         try:
             return msgspec.json.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return data.decode(errors="replace")
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
@@ -204,8 +221,7 @@ class HttpClient:
         await self._connections.close()
 
     async def _write(self, method: str, path: str, body: Object, options: WriteOptions | None) -> Object:
-        obj: Object = msgspec.json.decode(await self._request(method, path, query=_write_query(options), body=body))
-        return obj
+        return _decoded(_OBJECT, await self._request(method, path, query=_write_query(options), body=body))
 
     async def _request(
         self,
@@ -263,11 +279,20 @@ class HttpClient:
         return {**self._headers, "Authorization": f"Bearer {token}"} if token else self._headers
 
 
-async def _lines(response: Response) -> AsyncIterator[bytes]:
-    """Yield lines of any length."""
-    rest = b""
+def _decoded(decoder: msgspec.json.Decoder[Decoded], data: bytes) -> Decoded:
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConnectionError(f"the server does not answer as an API server: {error}") from None
+
+
+async def _lines(response: Response, limits: ResponseLimits) -> AsyncIterator[bytes]:
+    rest, size = b"", 0
     async for chunk in response.chunks(idle_seconds=_WATCH_SECONDS + 30):
         *lines, rest = (rest + chunk).split(b"\n")
+        size += len(chunk)
+        if len(rest) > limits.line_bytes or (limits.watch_bytes is not None and size > limits.watch_bytes):
+            raise ConnectionError(f"a watch has sent {size} bytes, of which the last line has {len(rest)}")
         for line in lines:
             if line.strip():
                 yield line

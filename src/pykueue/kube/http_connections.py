@@ -16,6 +16,7 @@ from urllib import parse
 
 _CHUNK_BYTES = 2**18
 _LARGEST_HEAD_BYTES = 2**18
+LARGEST_RESPONSE_BYTES = 2**30
 _CONNECT_SECONDS = 60.0
 _IDLE_SECONDS = 15.0
 """An idle connection is used again for so long; servers and firewalls drop older ones."""
@@ -45,13 +46,20 @@ class Response:
     headers: list[tuple[str, str]]
     _reader: asyncio.StreamReader
     has_body: bool = True
+    largest_bytes: int = LARGEST_RESPONSE_BYTES
     is_read: bool = field(default=False, init=False)
 
     def header(self, name: str) -> str:
         return next((value for key, value in self.headers if key == name), "")
 
     async def read(self) -> bytes:
-        chunks = [chunk async for chunk in self.chunks()]
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self.largest_bytes:
+                raise ConnectionError(f"the response has more than {self.largest_bytes} bytes")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def chunks(self, idle_seconds: float | None = None) -> AsyncIterator[bytes]:
@@ -69,11 +77,13 @@ class Response:
                 yield piece
         except asyncio.IncompleteReadError:
             raise ConnectionError("the connection was closed within the response") from None
+        except (ValueError, asyncio.LimitOverrunError) as error:
+            raise ConnectionError(f"the server does not speak HTTP: {error}") from None
         self.is_read = True
 
     async def _chunked(self) -> AsyncIterator[bytes]:
         while size := int((await self._reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-            while size:
+            while size > 0:
                 chunk = await self._reader.read(min(size, _CHUNK_BYTES))
                 if not chunk:
                     raise asyncio.IncompleteReadError(b"", size)
@@ -99,7 +109,8 @@ class Response:
 class HttpConnections:
     """The connections to a server; any number of tasks may use them at once."""
 
-    def __init__(self, server: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, server: str, tls: ssl.SSLContext | None, largest_bytes: int = LARGEST_RESPONSE_BYTES) -> None:
+        self._largest_bytes = largest_bytes
         url = parse.urlsplit(server)
         is_secure = url.scheme == "https"
         self._host, self._port = url.hostname or "", url.port or (443 if is_secure else 80)
@@ -122,6 +133,7 @@ class HttpConnections:
         """The response, once its headers are there. OSError if the server was not reached."""
         head = self._head(method, path, query=query, headers=headers, body=body)
         connection, response = await self._exchange(method, head, body)
+        response.largest_bytes = self._largest_bytes
         try:
             yield response
         finally:

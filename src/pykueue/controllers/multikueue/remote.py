@@ -25,6 +25,7 @@ from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.multikueue.adapters import Adapter, workload_names
 from pykueue.controllers.multikueue.context import RemoteState
 from pykueue.controllers.multikueue.kubeconfig import Document
+from pykueue.controllers.multikueue.worker_client import WorkerClient
 from pykueue.controllers.workloads import predicates
 from pykueue.kube import access
 from pykueue.kube.client import Client
@@ -33,7 +34,7 @@ from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest, vers
 from pykueue.kube.controller.event_recorder import EventRecorder
 from pykueue.kube.controller.executor import ObjectDeletedError, WriteExecutor
 from pykueue.kube.controller.writes import Action, Delete
-from pykueue.kube.http_client import HttpClient
+from pykueue.kube.http_client import HttpClient, ResponseLimits
 from pykueue.kube.informer import Reflector
 
 log = logging.getLogger(__name__)
@@ -49,11 +50,14 @@ FIRST_CONNECT_NS = 60 * SECOND_NS
 LONGEST_CONNECT_NS = 600 * SECOND_NS
 
 Connect = Callable[[Document], Awaitable[Client]]
+RESPONSE_LIMITS = ResponseLimits(
+    response_bytes=64 * 1024 * 1024, line_bytes=8 * 1024 * 1024, watch_bytes=512 * 1024 * 1024
+)
 QUEUES: tuple[Resource, ...] = (resources.CLUSTER_QUEUE, resources.LOCAL_QUEUE)
 
 
 async def connect_http(document: Document) -> Client:
-    return HttpClient(await access.from_document(document, Path("the kubeconfig")))
+    return HttpClient(await access.from_document(document, Path("the kubeconfig")), limits=RESPONSE_LIMITS)
 
 
 def retry_ns(failures: int) -> int:
@@ -149,7 +153,7 @@ class RemoteCluster:
         except TimeoutError as error:
             await self._fail()
             raise ConnectionLostError("watch establishment timed out") from error
-        except (ConnectionLostError, ApiError, OSError, access.AccessError) as error:
+        except (ConnectionLostError, ApiError, OSError, ValueError, access.AccessError) as error:
             await self._fail()
             raise ConnectionLostError(str(error) or type(error).__name__) from error
         self._failures, self._next_attempt_ns = 0, 0
@@ -170,7 +174,8 @@ class RemoteCluster:
         return max(1, self._next_attempt_ns - self._clock.now_ns())
 
     async def _open(self, document: Document) -> None:
-        self._client = client = await self._connect(document)
+        connected = await self._connect(document)
+        self._client = client = WorkerClient(connected, origin=self._origin, unlabelled=QUEUES)
         self.cache = cache = self._new_cache()
         self._executor = WriteExecutor(client, cache, self._recorder, COMPONENT, field_manager=COMPONENT)
         self._listed_versions = {}
