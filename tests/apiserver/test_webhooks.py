@@ -9,6 +9,8 @@ from tests.apiserver.test_validating_policies import CONFIG_MAPS, GROUP, PATH, c
 from tests.apiserver.webhook_server import WebhookServer
 
 from pykueue.api import reserved_keys, resources
+from pykueue.apiserver.http import listener
+from pykueue.apiserver.http.messages import HttpResponse
 from pykueue.apiserver.store.rows import StoreKey
 
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
@@ -306,3 +308,33 @@ async def test_what_an_older_version_stored_unchecked_fails_closed_and_can_be_re
     assert (await create(api, config_map())).code in (403, 500)
     assert (await send(api, "DELETE", f"/apis/{GROUP}/{plural}/old")).code == 200
     assert (await create(api, config_map())).code == 201
+
+
+ANYTHING = (None, 5, -1, True, "x", "9" * 5000, [], [5], ["x" * 100_000], {}, {"a": 5}, {"a": "x" * 100_000}, 1e308)
+
+
+@pytest.mark.parametrize("kind", [VALIDATING, MUTATING])
+@pytest.mark.parametrize(
+    "field", ["allowed", "uid", "status", "patch", "patchType", "warnings", "auditAnnotations", "a"]
+)
+async def test_a_webhook_may_answer_anything(api, server, kind, field):
+    """Its answer is a refusal with its name, or a write; never an error of ours."""
+    await install(api, configuration(webhook(server.client("/anything")), kind=kind))
+    for value in ANYTHING:
+        server.answers["/anything"] = lambda _, value=value: web.json_response(answer(server, field, value))
+        created = await create(api, config_map("c"))
+        assert created.code in (201, 400, 500), value
+        assert created.code == 201 or "hook.example.com" in created.message, value
+        if created.code == 201:
+            await send(api, "DELETE", f"{PATH}/c")
+
+
+def answer(server, field, value):
+    response = {"uid": server.requests[-1]["uid"], "allowed": True, field: value}
+    return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response}
+
+
+def test_long_warnings_are_cut():
+    response = HttpResponse(body={}, warnings=tuple(f"{number} {'x' * 1000}" for number in range(100)))
+    assert sum(map(len, listener._headers(response).getall("Warning"))) < 8192
+    assert len(listener._headers(HttpResponse(body={}, warnings=("x" * 1000,))).getall("Warning")[0]) > 1000

@@ -149,7 +149,8 @@ async def test_frames_of_one_message_leave_turns_to_others():
             await asyncio.sleep(0)
 
     task = asyncio.ensure_future(others())
-    await PortForwardSession(Received(bytes(8) * 10_000), lambda _port: None).run()
+    connect = functools.partial(PodConnections(Pods().connect).open, "jane", {})
+    await PortForwardSession(Received(bytes(8) * 10_000), connect).run()
     task.cancel()
     assert turns >= 100
 

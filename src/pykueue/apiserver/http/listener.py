@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 _COMPRESS_BYTES = 128 * 1024
 _LARGEST_INDENTED_BYTES = 1024 * 1024
 _BROWSERS = ("curl/", "Wget/", "Mozilla/")
+_LONGEST_WARNINGS, _LONGEST_CUT_WARNING = 4096, 256
 _PIECES_PER_TURN = 4
 """Of large responses, each 64 KB."""
 _STOP_SECONDS = 1.0
@@ -331,10 +332,17 @@ def _headers(response: HttpResponse) -> CIMultiDict[str]:
     headers = CIMultiDict(
         {"Cache-Control": "no-cache, private", **response.headers, "Content-Type": response.content_type}
     )
-    for warning in dict.fromkeys(response.warnings):
+    for warning in _short_warnings(list(dict.fromkeys(response.warnings))):
         text = escaping.one_line(" ".join(warning.split())).replace("\\", "\\\\").replace('"', '\\"')
         headers.add("Warning", f'299 - "{text}"')
     return headers
+
+
+def _short_warnings(warnings: list[str]) -> list[str]:
+    """As in Kubernetes, long warnings are cut if all of them together are too long for a head."""
+    if sum(map(len, warnings)) <= _LONGEST_WARNINGS:
+        return warnings
+    return [warning[:_LONGEST_CUT_WARNING] for warning in warnings[: _LONGEST_WARNINGS // _LONGEST_CUT_WARNING]]
 
 
 def _wants_indentation(exchange: Exchange) -> bool:

@@ -6,6 +6,7 @@ the answers that are missing, and tries the write again.
 
 import asyncio
 import copy
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pykueue.api import entropy, errors, objects, reserved_keys, resources, sele
 from pykueue.api.cel import EvaluationError
 from pykueue.api.errors import ApiError
 from pykueue.api.policy_expressions import Evaluation, MatchConditions
+from pykueue.api.rules import reading
 from pykueue.api.scheme import AdmissionRequest, Kind, Lookup, Object, Scheme
 from pykueue.apiserver import versions
 from pykueue.apiserver.admission import Mutator
@@ -139,8 +141,8 @@ class _Dispatcher:
 def _check(webhook: Webhook, answer: ReviewAnswer, session: ReviewSession) -> bool:
     """Whether the webhook allows the write; False if it failed and that is to be ignored."""
     session.warnings += webhook_reviews.warnings_of(answer)
-    for key, value in (answer.response.get("auditAnnotations") or {}).items():
-        log.info("audit %s/%r: %r", webhook.name, key, value)
+    for key, value in itertools.islice(reading.mapping(answer.response.get("auditAnnotations")).items(), 10):
+        log.info("audit %s/%.256r: %.256r", webhook.name, key, value)
     refusal = webhook_reviews.refusal_of(webhook, answer)
     if refusal is None:
         return True
