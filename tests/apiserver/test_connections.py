@@ -225,6 +225,7 @@ async def test_handshakes_of_one_moment_take_turns(monkeypatch):
     monkeypatch.setattr(loop, "connect_accepted_socket", start)
     acceptor = connections.Acceptor(Connections(ConnectionLimits(total=1000)), object(), asyncio.Protocol)
     port = acceptor.listen("127.0.0.1", 0)
+    acceptor.open()
     clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(greeted)]
     try:
         for _ in range(10 * greeted):

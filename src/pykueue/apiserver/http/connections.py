@@ -213,7 +213,10 @@ class Acceptor:
         """-1 if there is none at the moment."""
 
     def listen(self, host: str, port: int) -> int:
-        """Listen on every address of the host; OSError if one cannot be used. Connections wait for `open`."""
+        """Listen on every address of the host; OSError if one cannot be used.
+
+        Connections wait for `open`.
+        """
         infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(infos):
             listening = socket.socket(family, kind, protocol)

@@ -68,7 +68,10 @@ class Listener:
         self._server: _Server | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None, *, is_open: bool = True) -> int:
-        """Listen and return the port; port 0 takes any free one. If not open, clients wait for `open`."""
+        """Listen and return the port; port 0 takes any free one.
+
+        If not open, clients wait for `open`.
+        """
         server = self._server = _Server(self._handle, self._limits or ConnectionLimits.of_process(), tls)
         server_header.hide_versions()
         try:

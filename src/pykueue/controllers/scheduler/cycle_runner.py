@@ -3,9 +3,9 @@
 A cycle may take seconds when a thousand queues are busy. The runner gives the event loop back
 after `TURN_NS`, so that requests are answered, watches flow, signals are heard and leases are
 renewed while a cycle runs. A cycle works on the state at its start, as in Kueue: events that
-arrive meanwhile wait until its decisions are applied. After `TURN_NS` of cycles there is a pause of
-four times their length, so that the scheduler takes a fifth of the time at most, and decides more
-changes together when there are many.
+arrive meanwhile wait until its decisions are applied. After `TURN_NS` of cycles there is a pause
+of four times their length, so that the scheduler takes a fifth of the time at most, and decides
+more changes together when there are many.
 """
 
 import asyncio
