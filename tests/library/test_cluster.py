@@ -57,6 +57,20 @@ def test_unknown_names_are_errors(cluster):
             call()
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"queue": "typo"}, "LocalQueue typo does not exist in namespace default; existing: default"),
+        ({"priority": "typo"}, "WorkloadPriorityClass typo does not exist; existing: none"),
+    ],
+)
+def test_submit_refuses_names_that_do_not_exist(cluster, options, text):
+    with pytest.raises(pykueue.ClusterError, match=text):
+        cluster.submit(name="refused", duration="1m", **options)
+    with pytest.raises(pykueue.ClusterError):
+        cluster.get("job", "refused")
+
+
 def test_apply_changes_what_exists(cluster):
     queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "default"}}
     cluster.apply(queue | {"spec": {"stopPolicy": "Hold"}})
@@ -152,3 +166,23 @@ def test_interrupted_call_on_a_running_loop_is_cancelled():
     assert ended == ["endless"]
     notebook.close()
     runner.close()
+
+
+def test_used_quota_is_up_to_date_when_decisions_rest():
+    """People run one short job after the other, and look at the queue in between."""
+    with pykueue.Cluster(cpu=2) as cluster:
+        cluster.settle_seconds = 0.0
+
+        def used():
+            queue = cluster.get("clusterqueue", "default")
+            amounts = {entry["name"]: entry["total"] for entry in queue["status"]["flavorsUsage"][0]["resources"]}
+            return amounts["cpu"]
+
+        for number in range(6):
+            cluster.submit(name=f"short-{number}", duration=0.5)
+            cluster.wait(f"short-{number}", "Admitted")
+            cluster.advance("200ms")
+            during = used()
+            cluster.wait(f"short-{number}")
+            cluster.advance("200ms")
+            assert (during, used()) == ("1", "0"), number

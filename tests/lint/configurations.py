@@ -56,8 +56,10 @@ def cohort(name, flavors=None, *, parent=None, weight=None):
     return {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
 
 
-def local_queue(name="train", cluster_queue="team", *, namespace="default", weight=None):
+def local_queue(name="train", cluster_queue="team", *, namespace="default", weight=None, stop=None):
     spec = {"clusterQueue": cluster_queue}
+    if stop is not None:
+        spec["stopPolicy"] = stop
     if weight is not None:
         spec["fairSharing"] = {"weight": weight}
     return {

@@ -238,6 +238,19 @@ FAULTY = {
             local_queue(namespace="second"),
         ],
     ),
+    # Queues that start no job.
+    "local-queue-of-misspelled-cluster-queue": (
+        "unknown-cluster-queue",
+        "LocalQueue",
+        [*ONE, local_queue("typo", "taem")],
+    ),
+    "cluster-queue-on-hold": ("queue-stopped", "ClusterQueue", [flavor(), queue(stopPolicy="Hold"), local_queue()]),
+    "drained-cluster-queue": (
+        "queue-stopped",
+        "ClusterQueue",
+        [flavor(), queue(stopPolicy="HoldAndDrain"), local_queue()],
+    ),
+    "local-queue-on-hold": ("queue-stopped", "LocalQueue", [*ONE, local_queue("held", stop="Hold")]),
     # Nodes.
     "more-quota-than-cpus": ("more-quota-than-nodes", "ClusterQueue", [*ONE, node(cpu=4)]),
     "two-queues-more-than-gpus": (

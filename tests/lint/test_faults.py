@@ -16,6 +16,9 @@ WITHOUT_JOBS = {
     ("zero-fair-weight", "LocalQueue"),
     ("admission-scope-without-effect", "ClusterQueue"),
     ("defined-twice", "ClusterQueue"),
+    ("unknown-cluster-queue", "LocalQueue"),
+    ("queue-stopped", "ClusterQueue"),
+    ("queue-stopped", "LocalQueue"),
 }
 """Rules that compare values of the set; the engine has nothing to decide about them."""
 

@@ -195,6 +195,20 @@ def test_diff_says_who_waits_less(tmp_path):
     assert entry["hours"]["used_before"] == entry["hours"]["used_after"]
 
 
+def test_diff_counts_jobs_that_never_start(tmp_path):
+    """They have no wait, which is not a wait of 0."""
+    change = "clusterqueue/team-a.nominalQuota[nvidia.com/gpu]=0"
+    words = ("--generate", GENERATED, "--set", change, "--processes", "1")
+    lines = command(tmp_path, "simulate", "diff", *words).output.splitlines()
+    assert "NEVER START" in lines[0]
+    entry = json.loads(command(tmp_path, "simulate", "diff", *words, "-o", "json").output)["variants"][0]
+    never = f"{entry['never_starts_now']:,}"
+    assert entry["never_starts_now"] > 10
+    assert lines[2].split()[1:5] == ["-", "-", "-", never]
+    queue = next(words for line in lines if (words := line.split())[:1] == ["team-a"])
+    assert (queue.count("-"), queue[-2:]) == (2, ["0", never])
+
+
 def test_bad_settings_are_refused_with_a_remedy(tmp_path):
     for setting, message in (
         ("nonsense", "Write KIND/NAME.FIELD=VALUE"),

@@ -10,8 +10,9 @@ from pykueue.cli.data_directory import DataDirectory, with_data_dir
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@outputs.with_report_output
 @with_data_dir
-def backup(*, file: Path, directory: DataDirectory) -> None:
+def backup(*, file: Path, output: str, directory: DataDirectory) -> None:
     """Copy the data of `pykueue up` into one file.
 
     The file has all objects, users and certificates as they are at one moment, and is as secret as
@@ -26,13 +27,15 @@ def backup(*, file: Path, directory: DataDirectory) -> None:
         raise click.ClickException(f"{file} exists; name a new file") from None
     except StoreError as error:
         raise click.ClickException(str(error)) from None
-    outputs.echo(f"{file}: {count} objects of {directory.path}")
+    report = {"file": str(file), "dataDirectory": str(directory.path), "objects": count}
+    outputs.show_report(report, [f"{file}: {count} objects of {directory.path}"], output)
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@outputs.with_report_output
 @with_data_dir
-def restore(*, file: Path, directory: DataDirectory) -> None:
+def restore(*, file: Path, output: str, directory: DataDirectory) -> None:
     """Write the data of a backup to a new directory.
 
     The data directory must be empty or not exist: nothing is overwritten.
@@ -43,4 +46,6 @@ def restore(*, file: Path, directory: DataDirectory) -> None:
         count = backups.read(file, directory.path)
     except backups.BackupError as error:
         raise click.ClickException(str(error)) from None
-    outputs.echo(f"{directory.path}: {count} objects of {file}. Start it with `pykueue up{directory.options}`.")
+    report = {"file": str(file), "dataDirectory": str(directory.path), "objects": count}
+    line = f"{directory.path}: {count} objects of {file}. Start it with `pykueue up{directory.options}`."
+    outputs.show_report(report, [line], output)

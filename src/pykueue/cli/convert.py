@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pykueue.api import manifests, yaml_text
+from pykueue.api import manifests
 from pykueue.api.kueue import conversion
 from pykueue.cli import output as outputs
 
@@ -30,7 +30,8 @@ _TO = {"v1beta1": conversion.to_v1beta1, "v1beta2": conversion.to_v1beta2}
     show_default=True,
     help="The version to print.",
 )
-def convert(files: tuple[str, ...], version: str) -> None:
+@outputs.with_manifest_output
+def convert(*, files: tuple[str, ...], version: str, output: str) -> None:
     """Print manifests in another version of the Kueue API.
 
     Objects of other API groups are printed unchanged.
@@ -45,7 +46,7 @@ def convert(files: tuple[str, ...], version: str) -> None:
         outputs.echo(str(fault), err=True)
     if faults:
         raise SystemExit(1)
-    outputs.echo(yaml_text.dump([_TO[version](document.object) for document in documents]), nl=False)
+    outputs.show_manifests([_TO[version](document.object) for document in documents], output)
 
 
 def _bytes(file: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.api import objects
-from pykueue.cli import completion, options, workload_names
+from pykueue.cli import completion, job_names, options, workload_names
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=KindGroup)
 def delete() -> None:
-    """Delete workloads with their jobs, queues or flavors."""
+    """Delete jobs, workloads, queues or flavors."""
 
 
 @delete.command()
@@ -31,9 +31,17 @@ def delete() -> None:
 @click.option("--all", "everything", is_flag=True, help="Delete all workloads of the namespace.")
 @click.option("--all-namespaces", "-A", is_flag=True, help="With --all: in all namespaces.")
 @options.with_dry_run
+@outputs.with_report_output
 @with_cluster
 def workload(
-    *, names: tuple[str, ...], yes: bool, everything: bool, all_namespaces: bool, dry_run: str, cluster: ClusterAccess
+    *,
+    names: tuple[str, ...],
+    yes: bool,
+    everything: bool,
+    all_namespaces: bool,
+    dry_run: str,
+    output: str,
+    cluster: ClusterAccess,
 ) -> None:
     """Delete workloads, and the jobs that own them.
 
@@ -46,17 +54,17 @@ def workload(
         return [(obj, await _owners(client, obj)) for obj in workloads]
 
     selected = cluster.run(select)
+    is_json = output == "json"
     if not yes and dry_run == "none" and any(jobs for _, jobs in selected):
-        outputs.echo(_warning(selected, everything=everything), nl=False)
-        if not _is_confirmed():
-            outputs.echo("Deletion is canceled")
+        outputs.echo(_warning(selected, everything=everything), nl=False, err=is_json)
+        if not _is_confirmed(err=is_json):
+            outputs.echo("Deletion is canceled", err=is_json)
             return
 
-    async def remove(client: "Client", _namespace: str) -> None:
-        for obj, jobs in selected:
-            await _delete(client, obj, jobs, dry_run)
+    async def remove(client: "Client", _namespace: str) -> list[str]:
+        return [name for obj, jobs in selected for name in await _delete(client, obj, jobs, dry_run)]
 
-    cluster.run(remove)
+    _report(cluster.run(remove), output, dry_run)
     if len(selected) < len(set(names)):
         sys.exit(1)
 
@@ -75,18 +83,56 @@ def _add_kind(singular: str) -> None:
 
     @delete.command(name=singular, help=f"Delete {resource.kind}s by name.")
     @click.argument("names", nargs=-1, required=True, shell_complete=complete_names(singular))
+    @outputs.with_report_output
     @with_cluster
-    def remove(*, names: tuple[str, ...], cluster: ClusterAccess) -> None:
+    def remove(*, names: tuple[str, ...], output: str, cluster: ClusterAccess) -> None:
+        deleted: list[str] = []
+
         async def write(client: "Client", namespace: str) -> None:
             for name in names:
                 await client.delete(resource, name, namespace if resource.namespaced else "")
-                outputs.echo(f"{qualified(singular, name)} deleted")
+                deleted.append(qualified(singular, name))
 
-        cluster.run(write)
+        try:
+            cluster.run(write)
+        finally:
+            _report(deleted, output)
 
 
 for _singular in ("clusterqueue", "localqueue", "resourceflavor"):
     _add_kind(_singular)
+
+
+@delete.command()
+@click.argument("names", nargs=-1, required=True, shell_complete=complete_names("job"))
+@outputs.with_report_output
+@with_cluster
+def job(*, names: tuple[str, ...], output: str, cluster: ClusterAccess) -> None:
+    """Delete Jobs and their output."""
+    deleted: list[str] = []
+
+    async def write(client: "Client", namespace: str) -> None:
+        from pykueue.api import resources
+        from pykueue.kube.client import DeleteOptions
+
+        for obj in [await job_names.find(client, namespace, name) for name in names]:
+            await client.delete(
+                resources.JOB, objects.name(obj), namespace, DeleteOptions(propagation_policy="Background")
+            )
+            deleted.append(f"job.batch/{objects.name(obj)}")
+
+    try:
+        cluster.run(write)
+    finally:
+        _report(deleted, output)
+
+
+def _report(deleted: list[str], output: str, dry_run: str = "none") -> None:
+    if output == "json":
+        outputs.show_json({"deleted": deleted, "dryRun": dry_run})
+        return
+    for name in deleted:
+        outputs.echo(f"{name} deleted{outputs.dry_run_suffix(dry_run)}")
 
 
 async def _workloads(client: "Client", namespace: str, names: tuple[str, ...]) -> "list[Object]":
@@ -124,8 +170,8 @@ def _warning(selected: "list[tuple[Object, Owners]]", *, everything: bool) -> st
     return "This operation will also delete:\n" + "\n".join(lines)
 
 
-def _is_confirmed() -> bool:
-    outputs.echo("Do you want to proceed (y/n)? ", nl=False)
+def _is_confirmed(*, err: bool) -> bool:
+    outputs.echo("Do you want to proceed (y/n)? ", nl=False, err=err)
     line = "" if sys.stdin is None else sys.stdin.readline()
     if not line:
         raise click.ClickException("Deletion is canceled: there is no answer. --yes deletes without the question.")
@@ -137,12 +183,12 @@ def _plural_name(resource: "Resource", name: str) -> str:
     return f"{resource.plural}.{resource.group}/{name}" if resource.group else f"{resource.plural}/{name}"
 
 
-async def _delete(client: "Client", obj: "Object", jobs: "Owners", dry_run: str) -> None:
-    """Delete the jobs, and so the workload, or a workload that has no job."""
+async def _delete(client: "Client", obj: "Object", jobs: "Owners", dry_run: str) -> list[str]:
+    """Delete the jobs, and so the workload, or a workload that has no job; return their names."""
     from pykueue.api.errors import ApiError
     from pykueue.kube.client import DeleteOptions
 
-    namespace = objects.namespace(obj)
+    namespace, deleted = objects.namespace(obj), []
     for resource, name in jobs or [(RESOURCES["workload"], objects.name(obj))]:
         if dry_run != "client":
             options = DeleteOptions(propagation_policy="Background", dry_run=dry_run == "server")
@@ -151,5 +197,5 @@ async def _delete(client: "Client", obj: "Object", jobs: "Owners", dry_run: str)
             except ApiError as error:
                 if error.code != 404:
                     raise
-        deleted = _plural_name(resource, name) if jobs else qualified("workload", name)
-        outputs.echo(f"{deleted} deleted{outputs.dry_run_suffix(dry_run)}")
+        deleted.append(_plural_name(resource, name) if jobs else qualified("workload", name))
+    return deleted

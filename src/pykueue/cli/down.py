@@ -14,8 +14,9 @@ _STOP_SECONDS = 60.0
 
 
 @click.command()
+@outputs.with_report_output
 @with_data_dir
-def down(directory: DataDirectory) -> None:
+def down(*, output: str, directory: DataDirectory) -> None:
     """Stop `pykueue up` and end its running jobs.
 
     It also ends jobs that an earlier `pykueue up` left running. The data stay:
@@ -26,14 +27,12 @@ def down(directory: DataDirectory) -> None:
     was_running = asyncio.run(_stop_server(directory))
     pods = running_jobs.find(directory.path)
     asyncio.run(running_jobs.stop(pods))
-    if was_running:
-        outputs.echo(f"pykueue with data in {directory.path} is stopped.")
+    lines = [f"pykueue with data in {directory.path} is stopped."] if was_running else []
     if pods:
-        outputs.echo(f"{running_jobs.count(pods, ('was ended', 'were ended'))}:")
-        for pod in pods:
-            outputs.echo(f"  {pod.name}")
-    if not was_running and not pods:
-        outputs.echo(f"Nothing runs with data in {directory.path}.")
+        lines += [f"{running_jobs.count(pods, ('was ended', 'were ended'))}:", *(f"  {pod.name}" for pod in pods)]
+    lines = lines or [f"Nothing runs with data in {directory.path}."]
+    report = {"dataDirectory": str(directory.path), "wasRunning": was_running}
+    outputs.show_report(report | {"endedPods": [pod.name for pod in pods]}, lines, output)
 
 
 async def _stop_server(directory: DataDirectory) -> bool:

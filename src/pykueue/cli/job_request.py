@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.api import task_indexes
 from pykueue.cli.arrays import TaskArray
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _in_array(container: "Object", command: tuple[str, ...], array: TaskArray) -
         variable = {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _INDEX_FIELD}}}
         words = [_COMPLETION_INDEX.join(map(_verbatim, word.split("{index}"))) for word in command]
         return container | {"command": words, "env": [*container["env"], variable]}
-    indexes = {"name": "PYKUEUE_ARRAY_INDEXES", "value": " ".join(map(str, array.indexes))}
+    indexes = {"name": task_indexes.VARIABLE, "value": " ".join(map(str, array.indexes))}
     words = ["sh", "-c", _verbatim(_CHOOSE_INDEX), "sh", *container["command"]]
     return container | {"command": words, "env": [*container["env"], indexes]}
 
@@ -142,7 +143,7 @@ exec "$@"
 
 _CHOOSE_INDEX = f"""\
 number=0
-for index in $PYKUEUE_ARRAY_INDEXES; do
+for index in ${task_indexes.VARIABLE}; do
   [ "$number" = "$JOB_COMPLETION_INDEX" ] && export {INDEX_VARIABLE}="$index"
   number=$((number + 1))
 done
@@ -194,6 +195,17 @@ def runnable(command: Sequence[str], directory: Path) -> list[str]:
     if not script.is_file() or os.access(script, os.X_OK):
         return [path, *rest]
     return [*_interpreter(script), path, *rest]
+
+
+def is_runnable(request: "dict[str, Any]") -> bool:
+    """Whether this machine has the program; a name that is known only in a task counts."""
+    program, directory = str(request["command"][0]), Path(request["directory"] or ".")
+    variables = dict(text.partition("=")[::2] for text in request["env"])
+    if "{index}" in program:
+        return True
+    if "/" in program:
+        return (directory / program).is_file()
+    return shutil.which(program, path=variables.get("PATH")) is not None
 
 
 def _interpreter(script: Path) -> list[str]:

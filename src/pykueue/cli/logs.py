@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.api import objects
+from pykueue.api import objects, task_indexes
+from pykueue.cli import job_names
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, when_back, with_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pykueue.api.scheme import Object
     from pykueue.kube.client import Client, ObjectList
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 0.1
 _NOT_FOUND = 404
+_MOST_LISTED = 10
 
 
 @click.command
@@ -29,16 +31,19 @@ _NOT_FOUND = 404
     "--follow", "-f", is_flag=True, help="Wait until pods start, and print the output of all until the Job ends."
 )
 @click.option("--tail", type=click.IntRange(min=0), help="Print only this many lines of the end. Default: all.")
+@click.option("--index", type=click.IntRange(min=0), help="Print the output of this task of an array. Default: of all.")
 @click.option("--container", "-c", default="", help="The container of the pod. Default: its only one.")
 @with_cluster
-def logs(*, name: str, follow: bool, tail: int | None, container: str, cluster: ClusterAccess) -> None:
+def logs(
+    *, name: str, follow: bool, tail: int | None, index: int | None, container: str, cluster: ClusterAccess
+) -> None:
     """Print the output of a Job or of a pod.
 
     NAME is a Job (NAME or job/NAME) or a pod (pod/NAME).
     """
 
     async def run(client: "Client", namespace: str) -> None:
-        await show(client, namespace, name, follow=follow, tail=tail, container=container)
+        await show(client, namespace, name, follow=follow, tail=tail, index=index, container=container)
 
     cluster.run(run)
 
@@ -50,9 +55,10 @@ async def show(
     *,
     follow: bool = False,
     tail: int | None = None,
+    index: int | None = None,
     container: str = "",
 ) -> None:
-    """Write the logs to standard output, those of several pods under their names."""
+    """Write the logs to standard output, those of several pods under their names or indexes."""
     from pykueue.api import resources
     from pykueue.kube.http_client import HttpClient
 
@@ -60,18 +66,36 @@ async def show(
     output = _PodOutput(client, namespace, _query(follow=follow, tail=tail, container=container))
     kind, slash, plain = name.partition("/")
     if slash and kind in ("pod", "pods", "po"):
+        if index is not None:
+            raise click.UsageError("a pod runs one task; name the Job, or leave --index out")
         await output.copy(await client.get(resources.POD, plain, namespace))
         return
-    job = await client.get(resources.JOB, plain or kind, namespace)
+    job = await job_names.find(client, namespace, name)
+    output.indexes = task_indexes.of_job(job)
+    _check_index(job, output.indexes, index)
     if follow:
-        await _follow(client, output, job)
+        await _follow(client, output, job, index)
         return
-    started = [pod for pod in await _pods(client, job) if _has_started(pod)]
+    started = [pod for pod in await _pods(client, job) if _has_started(pod) and output.is_of(pod, index)]
     if not started:
-        raise click.ClickException(f"job {objects.name(job)} has no pod that has started; -f waits for one")
+        task = f"job {objects.name(job)}" if index is None else f"index {index} of job {objects.name(job)}"
+        raise click.ClickException(f"{task} has no pod that has started; -f waits for one")
     output.has_headers = len(started) > 1
     for pod in started:
         await output.copy(pod)
+
+
+def _check_index(job: "Object", indexes: "Sequence[int]", index: int | None) -> None:
+    """Refuse an index that the Job does not have."""
+    if index is None or index in indexes:
+        return
+    name = objects.name(job)
+    if not indexes:
+        raise click.ClickException(f"the pods of job {name} have no indexes; `pykueue logs {name}` prints all")
+    few = len(indexes) <= _MOST_LISTED or indexes[-1] - indexes[0] >= len(indexes)
+    listed = ", ".join(map(str, indexes[:_MOST_LISTED])) if few else f"{indexes[0]} to {indexes[-1]}"
+    more = ", …" if few and len(indexes) > _MOST_LISTED else ""
+    raise click.ClickException(f"job {name} has no index {index}; it has {listed}{more}")
 
 
 def _query(*, follow: bool, tail: int | None, container: str) -> dict[str, str]:
@@ -82,7 +106,8 @@ def _query(*, follow: bool, tail: int | None, container: str) -> dict[str, str]:
 class _PodOutput:
     """Copies the logs of pods to standard output, line by line.
 
-    With headers, a line `==> POD <==` stands where the output of another pod begins.
+    With headers, a line `==> POD <==` stands where the output of another pod begins. In an array
+    it has the index of the task: `==> index 3 (POD) <==`.
     """
 
     def __init__(self, client: "HttpClient", namespace: str, query: dict[str, str]) -> None:
@@ -92,16 +117,25 @@ class _PodOutput:
         self._last_pod = ""
         self._copied_bytes: dict[str, int] = {}
         """By the name of the pod."""
+        self._titles: dict[str, str] = {}
+        self.indexes: Sequence[int] = ()
+        """Those of the tasks of the Job."""
         self.has_headers = False
+
+    def is_of(self, pod: "Object", index: int | None) -> bool:
+        """Whether the pod runs the task with this index; None is all tasks."""
+        return index is None or task_indexes.of_pod(self.indexes, pod) == index
 
     async def copy(self, pod: "Object") -> None:
         from pykueue.api import resources
         from pykueue.api.errors import ApiError
 
         name = objects.name(pod)
+        index = task_indexes.of_pod(self.indexes, pod)
+        self._titles[name] = name if index is None else f"index {index} ({name})"
         failure = _start_failure(pod)
         if failure:
-            outputs.echo(f"{name}: {failure}", err=True)
+            outputs.echo(f"{self._titles[name]}: {failure}", err=True)
             return
 
         async def read() -> "Object":
@@ -143,24 +177,25 @@ class _PodOutput:
         if not data:
             return
         if self.has_headers and pod != self._last_pod:
-            sys.stdout.buffer.write(f"==> {pod} <==\n".encode())
+            sys.stdout.buffer.write(f"==> {self._titles[pod]} <==\n".encode())
         self._last_pod = pod
         self._copied_bytes[pod] = self._copied_bytes.get(pod, 0) + len(data)
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
 
-async def _follow(client: "Client", output: _PodOutput, job: "Object") -> None:
-    """Copy the output of every pod of the Job until the Job is finished."""
+async def _follow(client: "Client", output: _PodOutput, job: "Object", index: int | None) -> None:
+    """Copy the output of every pod of the Job, or of one task, until it is finished."""
     from pykueue.cli import wait
     from pykueue.cli.explain import explain_if_late
 
     namespace, name = objects.namespace(job), objects.name(job)
-    output.has_headers = objects.spec(job).get("completions") != 1 or objects.spec(job).get("parallelism") != 1
+    is_single = objects.spec(job).get("completions") == 1 and objects.spec(job).get("parallelism") == 1
+    output.has_headers = index is None and not is_single
     copies: dict[str, asyncio.Task[None]] = {}
 
     def copy(pod: "Object") -> None:
-        if _has_started(pod) and objects.uid(pod) not in copies:
+        if _has_started(pod) and output.is_of(pod, index) and objects.uid(pod) not in copies:
             copies[objects.uid(pod)] = asyncio.create_task(output.copy(pod))
 
     followers = [
@@ -168,13 +203,23 @@ async def _follow(client: "Client", output: _PodOutput, job: "Object") -> None:
         asyncio.create_task(_watch_pods(client, job, copy)),
     ]
     try:
-        await wait.finished_condition(client, namespace, name)
+        await wait.until(client, namespace, name, lambda job: _has_ended(job, output.indexes, index) or None)
         for pod in await _pods(client, job):
             copy(pod)
         await asyncio.gather(*copies.values())
     finally:
         for task in (*followers, *copies.values()):
             task.cancel()
+
+
+def _has_ended(job: "Object", indexes: "Sequence[int]", index: int | None) -> bool:
+    from pykueue.cluster.job_controller import job_view
+
+    if index is not None:
+        view = job_view.JobView(job)
+        if list(indexes).index(index) in view.completed_indexes() | view.failed_indexes():
+            return True
+    return job_view.finished_condition(job) is not None
 
 
 async def _watch_pods(client: "Client", job: "Object", handle: "Callable[[Object], None]") -> None:
@@ -209,10 +254,9 @@ async def _list_pods(client: "Client", job: "Object") -> "ObjectList":
 
 async def _pods(client: "Client", job: "Object") -> "list[Object]":
     """The pods of the Job, by index and then by age."""
-    from pykueue.translate.jobs.batch_job import COMPLETION_INDEX
 
     def order(pod: "Object") -> tuple[int, str, str, str]:
-        index = str(objects.annotations(pod).get(COMPLETION_INDEX, ""))
+        index = str(objects.annotations(pod).get(task_indexes.COMPLETION_INDEX, ""))
         return len(index), index, str(pod["metadata"].get("creationTimestamp", "")), objects.name(pod)
 
     return sorted((await _list_pods(client, job)).items, key=order)

@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "convert": ("pykueue.cli.convert:convert", "Print manifests in another version of the Kueue API."),
     "create": ("pykueue.cli.create:create", "Create a ClusterQueue, LocalQueue or ResourceFlavor."),
     "dashboard": ("pykueue.cli.dashboard:dashboard", "Print a link that opens the page, logged in."),
-    "delete": ("pykueue.cli.delete:delete", "Delete workloads with their jobs, queues or flavors."),
+    "delete": ("pykueue.cli.delete:delete", "Delete jobs, workloads, queues or flavors."),
     "demo": ("pykueue.cli.demo.command:demo", "Run the scenario of an example on a simulated cluster."),
     "describe": ("pykueue.cli.kubectl_commands:describe", "Run `kubectl describe` for workloads, queues or flavors."),
     "doctor": ("pykueue.cli.doctor:doctor", "Check an installation, and print how to repair it."),

@@ -38,8 +38,11 @@ _REPLICAS = click.option(
 @_IMAGE
 @_REPLICAS
 @_WEBHOOKS
+@outputs.with_manifest_output
 @click.pass_context
-def manifests(context: click.Context, *, config: Path | None, image: str, replicas: int, webhooks: bool) -> None:
+def manifests(
+    context: click.Context, *, config: Path | None, image: str, replicas: int, webhooks: bool, output: str
+) -> None:
     """Print the manifests to install on a cluster.
 
     A subcommand prints one part of them.
@@ -51,7 +54,7 @@ def manifests(context: click.Context, *, config: Path | None, image: str, replic
         # The API server calls a webhook once it is registered, so the controller comes first.
         after = [controller_objects, admission] if webhooks else [admission, controller_objects]
         rights = [_namespace(configuration), *right_objects(configuration, webhooks=webhooks)]
-        _print([obj for part in (definition_objects(), rights, *after) for obj in part])
+        outputs.show_manifests([obj for part in (definition_objects(), rights, *after) for obj in part], output)
 
 
 @manifests.command
@@ -61,42 +64,46 @@ def manifests(context: click.Context, *, config: Path | None, image: str, replic
     default="",
     help="A Service that converts between versions. Default: conversion without a webhook.",
 )
-def crds(conversion_webhook: str) -> None:
+@outputs.with_manifest_output
+def crds(*, conversion_webhook: str, output: str) -> None:
     """Print the CustomResourceDefinitions of kueue.x-k8s.io."""
-    _print(definition_objects(conversion_webhook))
+    outputs.show_manifests(definition_objects(conversion_webhook), output)
 
 
 @manifests.command
 @_CONFIG
 @_WEBHOOKS
-def rbac(*, config: Path | None, webhooks: bool) -> None:
+@outputs.with_manifest_output
+def rbac(*, config: Path | None, webhooks: bool, output: str) -> None:
     """Print the namespace, and the roles for RBAC.
 
     The roles are those of the controller and of users.
     """
     configuration = process.load_configuration(config)
-    _print([_namespace(configuration), *right_objects(configuration, webhooks=webhooks)])
+    outputs.show_manifests([_namespace(configuration), *right_objects(configuration, webhooks=webhooks)], output)
 
 
 @manifests.command
 @_CONFIG
-def policies(config: Path | None) -> None:
+@outputs.with_manifest_output
+def policies(*, config: Path | None, output: str) -> None:
     """Print the admission policies.
 
     They suspend new jobs that have a queue, and refuse mistakes.
     """
-    _print(policy_objects(process.load_configuration(config)))
+    outputs.show_manifests(policy_objects(process.load_configuration(config)), output)
 
 
 @manifests.command
 @_CONFIG
 @_URL
-def webhooks(config: Path | None, webhook_url: str) -> None:
+@outputs.with_manifest_output
+def webhooks(*, config: Path | None, webhook_url: str, output: str) -> None:
     """Print the webhook configurations.
 
     They replace the policies on clusters without MutatingAdmissionPolicy.
     """
-    _print(webhook_objects(process.load_configuration(config), webhook_url))
+    outputs.show_manifests(webhook_objects(process.load_configuration(config), webhook_url), output)
 
 
 @manifests.command
@@ -104,17 +111,19 @@ def webhooks(config: Path | None, webhook_url: str) -> None:
 @_IMAGE
 @_REPLICAS
 @_WEBHOOKS
-def controller(*, config: Path | None, image: str, replicas: int, webhooks: bool) -> None:
+@outputs.with_manifest_output
+def controller(*, config: Path | None, image: str, replicas: int, webhooks: bool, output: str) -> None:
     """Print the Deployment of the controller.
 
     Its Configuration and its Services are printed, too.
     """
-    _print(_controller(process.load_configuration(config), image, replicas, webhooks=webhooks))
+    outputs.show_manifests(_controller(process.load_configuration(config), image, replicas, webhooks=webhooks), output)
 
 
 @manifests.command
 @_CONFIG
-def visibility(config: Path | None) -> None:
+@outputs.with_manifest_output
+def visibility(*, config: Path | None, output: str) -> None:
     """Print the APIServices of the visibility API.
 
     `pykueue manifests` without a subcommand leaves them out: Kubernetes deletes no namespace while
@@ -122,13 +131,7 @@ def visibility(config: Path | None) -> None:
     """
     from pykueue.install import visibility as visibility_manifests
 
-    _print(visibility_manifests.objects(process.load_configuration(config).value))
-
-
-def _print(objects: "list[Object]") -> None:
-    from pykueue.api import yaml_text
-
-    outputs.echo(yaml_text.dump(objects), nl=False)
+    outputs.show_manifests(visibility_manifests.objects(process.load_configuration(config).value), output)
 
 
 def definition_objects(conversion_webhook: str = "") -> "list[Object]":

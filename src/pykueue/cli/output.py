@@ -50,6 +50,36 @@ def with_report_output(command: Command) -> Command:
     )(command)
 
 
+def with_manifest_output(command: Command) -> Command:
+    """Add `--output` to a command that prints manifests."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["yaml", "json"]),
+        default="yaml",
+        show_default=True,
+        help="The format of the manifests; in JSON they are a List.",
+    )(command)
+
+
+def show_manifests(objects: "Sequence[Object]", output: str) -> None:
+    if output == "json":
+        show_json({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(objects)})
+        return
+    from pykueue.api import yaml_text
+
+    echo(yaml_text.dump(objects), nl=False)
+
+
+def show_report(report: dict[str, Any], lines: Iterable[str], output: str) -> None:
+    """Print what a command did: as JSON, or line by line."""
+    if output == "json":
+        show_json(report)
+        return
+    for line in lines:
+        echo(line)
+
+
 def dry_run_suffix(dry_run: str) -> str:
     return "" if dry_run == "none" else f" ({dry_run} dry run)"
 

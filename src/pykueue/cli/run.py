@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.api import objects
-from pykueue.cli import job_request, submit, terminal
+from pykueue.cli import job_names, job_request, submit, terminal
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -67,10 +67,9 @@ def attach(*, name: str, cluster: ClusterAccess) -> None:
     """
 
     async def work(client: "Client", namespace: str) -> None:
-        from pykueue.api import resources
         from pykueue.kube.http_client import HttpClient
 
-        job = await client.get(resources.JOB, name.rpartition("/")[2], namespace)
+        job = await job_names.find(client, namespace, name)
         pod = await _running_pod(client, job)
         assert isinstance(client, HttpClient)
         await terminal.attach(client, pod)
@@ -101,9 +100,10 @@ async def _run_attached(client: "Client", job: "Object") -> int:
     finally:
         for task in (late, finished, starting):
             task.cancel()
+    await wait.quota_released(client, job)
     if condition["type"] == "Complete":
         return 0
-    outputs.echo(f"job.batch/{name} failed: {condition.get('message', '')}", err=True)
+    wait.show_end(await wait.end_of(client, job, condition))
     return await submit.exit_code(client, namespace, name)
 
 

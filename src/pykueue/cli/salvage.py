@@ -9,7 +9,8 @@ from pykueue.cli import output as outputs
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
-def salvage(directory: Path) -> None:
+@outputs.with_report_output
+def salvage(*, directory: Path, output: str) -> None:
     """Rebuild the damaged database of a data directory.
 
     The new database has all rows of DIRECTORY that can still be read.
@@ -22,7 +23,8 @@ def salvage(directory: Path) -> None:
         result = rebuild(directory)
     except StoreError as error:
         raise click.ClickException(str(error)) from None
-    outputs.echo(f"Kept {result.objects} objects ({result.rows} versions).")
-    if result.fault:
-        outputs.echo(f"Reading stopped at: {result.fault}")
-    outputs.echo(f"The damaged database is now {result.moved_to}")
+    lines = [f"Kept {result.objects} objects ({result.rows} versions)."]
+    lines += [f"Reading stopped at: {result.fault}"] if result.fault else []
+    lines.append(f"The damaged database is now {result.moved_to}")
+    report = {"objects": result.objects, "versions": result.rows, "fault": str(result.fault or "")}
+    outputs.show_report(report | {"damagedDatabase": str(result.moved_to)}, lines, output)

@@ -61,13 +61,15 @@ _SYSTEM = click.option(
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF pykueue up]")
 @_SYSTEM
 @click.option("--dry-run", is_flag=True, help="Print the unit, and write nothing.")
+@outputs.with_report_output
 @with_data_dir
-def install(*, options: tuple[str, ...], is_system: bool, dry_run: bool, directory: DataDirectory) -> None:
+def install(*, options: tuple[str, ...], is_system: bool, dry_run: bool, output: str, directory: DataDirectory) -> None:
     """Write a systemd unit, and enable and start it."""
     unit = _Service(name=_unit_name(directory), is_system=is_system)
     text = _unit_text(directory, options, "multi-user.target" if is_system else "default.target")
+    report = {"unit": unit.name, "path": str(unit.path), "text": text}
     if dry_run:
-        outputs.echo(text, nl=False)
+        outputs.show_report(report, text.splitlines(), output)
         return
     try:
         unit.path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,16 +77,18 @@ def install(*, options: tuple[str, ...], is_system: bool, dry_run: bool, directo
     except OSError as error:
         hint = "; run it as root, or without --system" if is_system else ""
         raise click.ClickException(f"{unit.path}: {error.strerror}{hint}") from None
-    outputs.echo(f"{unit.path} written")
-    _run(unit.systemctl("daemon-reload"), unit.systemctl("enable", "--now", unit.name))
+    commands = unit.systemctl("daemon-reload"), unit.systemctl("enable", "--now", unit.name)
+    lines = [f"{unit.path} written", *_run(*commands)]
     if not is_system:
-        outputs.echo("It runs while you are logged in; `loginctl enable-linger` lets it run always.")
+        lines.append("It runs while you are logged in; `loginctl enable-linger` lets it run always.")
+    outputs.show_report(report, lines, output)
 
 
 @service.command()
 @_SYSTEM
+@outputs.with_report_output
 @with_data_dir
-def uninstall(*, is_system: bool, directory: DataDirectory) -> None:
+def uninstall(*, is_system: bool, output: str, directory: DataDirectory) -> None:
     """Stop and remove the systemd unit.
 
     Data and running jobs stay; `pykueue down` ends the jobs.
@@ -92,10 +96,10 @@ def uninstall(*, is_system: bool, directory: DataDirectory) -> None:
     unit = _Service(name=_unit_name(directory), is_system=is_system)
     if not unit.path.exists():
         raise click.ClickException(f"there is no {unit.path}")
-    _run(unit.systemctl("disable", "--now", unit.name))
+    lines = _run(unit.systemctl("disable", "--now", unit.name))
     unit.path.unlink()
-    _run(unit.systemctl("daemon-reload"))
-    outputs.echo(f"{unit.path} removed")
+    lines += [*_run(unit.systemctl("daemon-reload")), f"{unit.path} removed"]
+    outputs.show_report({"unit": unit.name, "path": str(unit.path)}, lines, output)
 
 
 def _unit_name(directory: DataDirectory) -> str:
@@ -113,14 +117,12 @@ def _quoted(word: str) -> str:
     return f'"{escaped}"' if escaped != word or not word or set(word) & set(" \t'") else word
 
 
-def _run(*commands: list[str]) -> None:
-    """Call systemctl, or print what to call where systemd does not run."""
+def _run(*commands: list[str]) -> list[str]:
+    """Call systemctl; where systemd does not run, return lines that say what to call."""
     if not Path("/run/systemd/system").is_dir() or shutil.which("systemctl") is None:
-        outputs.echo("systemd does not run here. Where it does:")
-        for command in commands:
-            outputs.echo(f"  {' '.join(command)}")
-        return
+        return ["systemd does not run here. Where it does:", *(f"  {' '.join(command)}" for command in commands)]
     for command in commands:
         completed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - systemctl
         if completed.returncode:
             raise click.ClickException(f"{' '.join(command)}: {completed.stderr.strip()}")
+    return []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pykueue.cli import arrays, explain, job_request, options
+from pykueue.cli import arrays, explain, job_names, job_request, options
 from pykueue.cli import output as outputs
 from pykueue.cli.arrays import ArrayOption
 from pykueue.cli.completion import complete_names
@@ -211,13 +211,14 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
         created.append(name)
         outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
+            await _warn_if_missing(client, request)
             await explain.warn_if_stuck(client, namespace, job)
             return 0
         from pykueue.cli import logs, wait
 
         await logs.show(client, namespace, name, follow=True)
-        code = await wait.until_finished(client, namespace, name)
-        return await exit_code(client, namespace, name) if code else 0
+        report = await wait.end_of(client, job, await wait.until_finished(client, job))
+        return await exit_code(client, namespace, name) if wait.show_end(report) else 0
 
     try:
         sys.exit(cluster.run(run))
@@ -311,14 +312,29 @@ async def _check_priority(client: "Client", name: str) -> None:
 
 async def _check_dependencies(client: "Client", namespace: str, request: dict[str, Any]) -> None:
     """Refuse Jobs that do not exist: the Job would wait for ever."""
-    from pykueue.api.resources import JOB
-    from pykueue.kube.client import get_or_none
-
     for option in ("after_ok", "after_notok", "after_any"):
-        request[option] = tuple(name.rpartition("/")[2] for name in request[option])
+        request[option] = tuple(map(job_names.plain, request[option]))
         for name in request[option]:
-            if await get_or_none(client, JOB, name, namespace) is None:
-                raise click.ClickException(f"Job {name} does not exist in namespace {namespace}")
+            await job_names.find(client, namespace, name)
+
+
+async def _warn_if_missing(client: "Client", request: dict[str, Any]) -> None:
+    """Say that this machine, which runs the command, does not have it."""
+    if request["image"] != job_request.LOCAL_IMAGE or job_request.is_runnable(request):
+        return
+    from pykueue.api import labels, objects, resources
+    from pykueue.api.errors import ApiError
+
+    try:
+        nodes = (await client.list(resources.NODE)).items
+        runtimes = {objects.annotations(node).get(labels.CREATED_BY_RUNTIME, "") for node in nodes}
+    except ApiError:  # the user may not list nodes
+        runtimes = {"process"}
+    if "process" in runtimes:
+        place = (request["directory"] or Path()).resolve()
+        program = request["command"][0]
+        text = f"Note: the command {program} is not found on this machine, neither in PATH nor in {place}."
+        outputs.echo(text, err=True)
 
 
 async def exit_code(client: "Client", namespace: str, name: str) -> int:

@@ -87,13 +87,28 @@ async def _readable_namespace(client: "Client", namespace: str, own: str) -> str
     return namespace
 
 
-async def _kinds(client: "Client", namespace: str) -> "list[tuple[Resource, str]]":
-    """The kinds of the board; without ClusterQueues if the user may not list them."""
-    from pykueue.api.resources import CLUSTER_QUEUE, WORKLOAD
-    from pykueue.cli.connection import existing_names
+async def _kinds(client: "Client", namespace: str) -> "list[tuple[Resource, str, str]]":
+    """The kinds of the board, each with its namespace and field selector.
 
-    has_queues = await existing_names(client, CLUSTER_QUEUE) is not None
-    return [(WORKLOAD, namespace), *([(CLUSTER_QUEUE, "")] if has_queues else [])]
+    ClusterQueues and failed pods are left out if the user may not list them.
+    """
+    from pykueue.api.resources import CLUSTER_QUEUE, POD, WORKLOAD
+
+    optional = [(CLUSTER_QUEUE, "", ""), (POD, namespace, boards.FAILED_PODS)]
+    return [(WORKLOAD, namespace, ""), *[kind for kind in optional if await _may_list(client, *kind)]]
+
+
+async def _may_list(client: "Client", resource: "Resource", namespace: str, selector: str) -> bool:
+    from pykueue.api.errors import ApiError
+    from pykueue.kube.client import ListOptions
+
+    try:
+        await client.list(resource, namespace, ListOptions(limit=1, field_selector=selector))
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return False
+    return True
 
 
 async def _print_once(client: "Client", namespace: str, selection: "BoardOptions", output: str) -> None:
@@ -101,10 +116,12 @@ async def _print_once(client: "Client", namespace: str, selection: "BoardOptions
 
     from pykueue.dashboard import drawing
     from pykueue.dashboard.rows import WORKLOAD_FIELDS
+    from pykueue.kube.client import ListOptions
 
     board = boards.Board()
-    for resource, scope in await _kinds(client, namespace):
-        board.replace(resource.plural, (await client.list(resource, scope)).items)
+    for resource, scope, selector in await _kinds(client, namespace):
+        listed = await client.list(resource, scope, ListOptions(field_selector=selector))
+        board.replace(resource.plural, listed.items)
     if output == "json":
         workloads = [dict(zip(WORKLOAD_FIELDS, row, strict=True)) for row in board.selected(selection)]
         outputs.show_json({"clusterQueues": list(board.queues.values()), "workloads": workloads})
@@ -145,14 +162,21 @@ class _LiveBoard:
         from pykueue.api.scheme import Object
         from pykueue.kube.informer import Reflector
 
-        def reflector(resource: "Resource", namespace: str) -> Reflector:
+        def reflector(resource: "Resource", namespace: str, selector: str) -> Reflector:
             def replace_all(items: list[Object], _version: str) -> None:
                 self._board.replace(resource.plural, items)
 
             def change(event_type: str, obj: Object) -> None:
                 self._board.change(resource.plural, event_type, obj)
 
-            return Reflector(self._client, resource, on_list=replace_all, on_event=change, namespace=namespace)
+            return Reflector(
+                self._client,
+                resource,
+                on_list=replace_all,
+                on_event=change,
+                namespace=namespace,
+                field_selector=selector,
+            )
 
         return [reflector(*kind).run() for kind in await _kinds(self._client, self._namespace)]
 

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.app.up import RunningServer, UpOptions
     from pykueue.cluster.runtimes.isolation import Isolation
+    from pykueue.cluster.runtimes.process import RunningPod
     from pykueue.recording.ring import RingOptions
 
 RUNTIMES = ("process", "podman", "simulated", "none")
 RUN_HERE = ("process", "podman")
 """The runtimes that run jobs on this machine."""
 DEFAULT_PORT = 6443
+_MOST_NAMES = 10
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused without a name
 
 
@@ -237,7 +239,7 @@ def up(
         return
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.apiserver.paths import ServerPaths
-    from pykueue.app import components
+    from pykueue.app import components, running_jobs
     from pykueue.app import up as up_process
 
     process.prepare(log)
@@ -263,7 +265,7 @@ def up(
         recording=_recording(directory, record_size) if record else None,
         traces=traces,
     )
-    _serve(options, kubeconfig)
+    _serve(options, kubeconfig, running_jobs.find(directory.path))
     _announce_running_jobs(directory)
 
 
@@ -273,7 +275,7 @@ def _recording(directory: DataDirectory, size_mib: int) -> "RingOptions":
     return ring.RingOptions(directory=directory.path / ring.DIRECTORY, size=size_mib << 20)
 
 
-def _serve(options: "UpOptions", kubeconfig: Path | None) -> None:
+def _serve(options: "UpOptions", kubeconfig: Path | None, adopted: "list[RunningPod]") -> None:
     """Run until a signal; print expected errors as one line."""
     from pykueue.apiserver.http.listener import ListenError
     from pykueue.apiserver.security.files import UnsafeDirectoryError
@@ -285,7 +287,7 @@ def _serve(options: "UpOptions", kubeconfig: Path | None) -> None:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
             runner.run(
                 up_process.serve(
-                    options, lambda server: _announce(server, kubeconfig and kubeconfig.resolve(), options)
+                    options, lambda server: _announce(server, kubeconfig and kubeconfig.resolve(), options, adopted)
                 )
             )
     except (StoreError, TokenFileError, ListenError, UnsafeDirectoryError) as error:
@@ -342,8 +344,10 @@ def _refuse_to_change_runtime(directory: DataDirectory, runtime: str) -> None:
         )
 
 
-async def _announce(server: "RunningServer", kubeconfig: Path | None, options: "UpOptions") -> None:
-    """Print the address, the machine, the queues and the next command."""
+async def _announce(
+    server: "RunningServer", kubeconfig: Path | None, options: "UpOptions", adopted: "list[RunningPod]"
+) -> None:
+    """Print the address, the machine, the queues, the next command, and which jobs went on."""
     from pykueue.apiserver.security import kubeconfig as files
 
     paths = server.api.paths
@@ -362,8 +366,28 @@ async def _announce(server: "RunningServer", kubeconfig: Path | None, options: "
         outputs.echo(isolation.limits())
     if options.runtime == "podman":
         outputs.echo("Jobs run in containers of podman, without root. See docs/isolation.md.")
+    for line in await _adopted(server.api, adopted):
+        outputs.echo(line)
     if options.runtime == "none":
         outputs.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
+
+
+async def _adopted(api: "EmbeddedApi", pods: "list[RunningPod]") -> list[str]:
+    """Which jobs went on while pykueue did not run."""
+    from pykueue.api import objects, resources
+    from pykueue.app import running_jobs
+
+    if not pods:
+        return []
+    stored = {objects.uid(pod): pod for pod in (await api.client().list(resources.POD)).items}
+    adopted = [pod for pod in pods if pod.uid in stored]
+    owners = [objects.controller_of(stored[pod.uid]) or stored[pod.uid]["metadata"] for pod in adopted]
+    names = list(dict.fromkeys(str(owner["name"]) for owner in owners))
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    count = running_jobs.count(adopted, ("went on and is adopted", "went on and are adopted"))
+    return [f"{count}: {', '.join(names[:_MOST_NAMES])}{more}"]
 
 
 async def _summary(api: "EmbeddedApi", runtime: str) -> list[str]:

@@ -58,7 +58,16 @@ def user() -> None:
     "--kubeconfig", type=click.Path(path_type=Path), help="The kubeconfig file to write. Default: NAME.kubeconfig."
 )
 @_DATA_DIR
-def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None) -> None:
+@outputs.with_report_output
+def add(
+    *,
+    name: str,
+    namespace: str,
+    roles: tuple[str, ...],
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+    output: str,
+) -> None:
     """Add a user with rights in a namespace.
 
     The user's kubeconfig is written to a file. Added again, a user gets rights in one more
@@ -78,16 +87,18 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
         server=admin.server, authority=admin.authority, user=name, token=token, namespace=namespace
     )
     files.write(target, access)
-    outputs.echo(f"{name} may use namespace {namespace} ({', '.join(roles)})")
+    lines = [f"{name} may use namespace {namespace} ({', '.join(roles)})"]
     if others := [other for other in namespaces if other != namespace]:
-        outputs.echo(f"  as before also {', '.join(others)}; `pykueue user remove {name}` ends all of them")
-    outputs.echo(f"  export KUBECONFIG={target}")
+        lines.append(f"  as before also {', '.join(others)}; `pykueue user remove {name}` ends all of them")
+    lines.append(f"  export KUBECONFIG={target}")
     if not queues:
-        outputs.echo(
+        lines.append(
             f"The namespace has no queue yet: pykueue create localqueue NAME --clusterqueue QUEUE -n {namespace}"
         )
     if isolation := isolation_of(paths.directory):
-        outputs.echo(isolation.sentence())
+        lines.append(isolation.sentence())
+    report = {"name": name, "namespaces": namespaces, "roles": list(roles), "kubeconfig": str(target)}
+    outputs.show_report(report | {"queues": queues}, lines, output)
 
 
 @user.command(name="list")
@@ -108,7 +119,8 @@ def list_users(*, data_dir: Path | None, output: str) -> None:
 @user.command()
 @click.argument("name")
 @_DATA_DIR
-def remove(*, name: str, data_dir: Path | None) -> None:
+@outputs.with_report_output
+def remove(*, name: str, data_dir: Path | None, output: str) -> None:
     """Remove a user.
 
     The user's tokens and role bindings are removed, and the tokens that the user requested for
@@ -126,9 +138,8 @@ def remove(*, name: str, data_dir: Path | None) -> None:
         raise click.ClickException(f"{error.message} ({state}; repeat the command)") from None
     if not had_token and not unbound:
         raise click.ClickException(f"there is no user {name}; `pykueue user list` shows all")
-    outputs.echo(f"{name} removed")
-    for binding in unbound:
-        outputs.echo(f"  {binding} deleted")
+    lines = [f"{name} removed", *(f"  {binding} deleted" for binding in unbound)]
+    outputs.show_report({"name": name, "bindings": unbound}, lines, output)
 
 
 def _check_name(name: str) -> None:

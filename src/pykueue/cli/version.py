@@ -16,13 +16,15 @@ _MANAGERS = (("kueue-controller-manager", "manager"), ("pykueue-controller", "co
 
 
 @click.command()
+@outputs.with_report_output
 @with_cluster
-def version(*, cluster: ClusterAccess) -> None:
+def version(*, output: str, cluster: ClusterAccess) -> None:
     """Print the versions of pykueue and of the controller.
 
     The version of the controller is its image; nothing is printed if none is installed.
     """
-    outputs.echo(f"Client Version: v{pykueue.__version__}")
+    if output != "json":  # printed although no cluster may answer
+        outputs.echo(f"Client Version: v{pykueue.__version__}")
 
     async def images(client: "Client", _namespace: str) -> list[str]:
         from pykueue.api import objects
@@ -38,5 +40,6 @@ def version(*, cluster: ClusterAccess) -> None:
             if container["name"] == container_name
         ]
 
-    for image in cluster.run(images):
-        outputs.echo(f"Kueue Controller Manager Image: {image}")
+    running = cluster.run(images)
+    lines = [f"Kueue Controller Manager Image: {image}" for image in running]
+    outputs.show_report({"clientVersion": f"v{pykueue.__version__}", "images": running}, lines, output)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.api import objects
+from pykueue.cli import job_names
 from pykueue.cli.kinds import RESOURCES
 
 if TYPE_CHECKING:
@@ -26,9 +27,12 @@ async def find(client: "Client", namespace: str, name: str) -> "Object":
         if error.code != 404:
             raise
         message = error.message
-    workloads = [obj for obj in (await client.list(resource, namespace)).items if _is_of_job(obj, name)]
+    all_workloads = (await client.list(resource, namespace)).items
+    workloads = [obj for obj in all_workloads if _is_of_job(obj, name)]
     if not workloads:
-        raise click.ClickException(message)
+        jobs = [str(owner["name"]) for obj in all_workloads for owner in objects.owner_references(obj)]
+        hint = job_names.hint(name, [*jobs, *map(objects.name, all_workloads)])
+        raise click.ClickException(f"{message}{hint}")
     if len(workloads) > 1:
         names = ", ".join(sorted(map(objects.name, workloads)))
         raise click.ClickException(f"{message}\njob {name} has several workloads; name one of them: {names}")

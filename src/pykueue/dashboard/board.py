@@ -1,17 +1,19 @@
 """The board in a terminal: queues as bars and workloads with their states, from the same rows.
 
-`Board` keeps the rows of two kinds; `drawing` makes a rich renderable of them. Used by `pykueue
+`Board` keeps the rows of two kinds, and why pods failed; `drawing` makes a rich renderable of them. Used by `pykueue
 top` and by the live view of `pykueue demo`.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.dashboard import rows
 from pykueue.kube.informer import Key, key_of
+from pykueue.translate import failure_causes
 
 _ORDER = {state: place for place, state in enumerate(rows.STATES)}
 FIELD = {name: index for index, name in enumerate(rows.WORKLOAD_FIELDS)}
@@ -25,6 +27,10 @@ _STATES_OF_FILTER = {
 FILTERS = ("all", *_STATES_OF_FILTER)
 _BEGINNING = re.compile(r"^couldn't assign flavors to pod set \S+: ")
 SORTS = ("state", "age", "priority", "name")
+FAILED_PODS = "status.phase=Failed"
+"""The field selector of the pods that the board reads."""
+_LIMITS = ("backoff limit", "failed indexes")
+"""Words of a message that says how often pods failed, not why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,8 @@ class BoardOptions:
 class Board:
     queues: dict[Key, dict[str, Any]] = field(default_factory=dict)
     workloads: dict[Key, rows.Row] = field(default_factory=dict)
+    failures: dict[Key, tuple[str, Key, str]] = field(default_factory=dict)
+    """Of each failed pod the time, the Job and the cause."""
 
     def replace(self, plural: str, items: Iterable[Object]) -> None:
         self._table(plural).clear()
@@ -57,15 +65,23 @@ class Board:
         if event_type == "DELETED":
             table.pop(key_of(obj), None)
         else:
-            table[key_of(obj)] = rows.workload(obj) if plural == "workloads" else rows.cluster_queue(obj)
+            table[key_of(obj)] = _ROWS[plural](obj)
 
     def _table(self, plural: str) -> dict[Key, Any]:
-        return self.workloads if plural == "workloads" else self.queues
+        tables: dict[str, dict[Key, Any]] = {
+            "workloads": self.workloads,
+            "clusterqueues": self.queues,
+            "pods": self.failures,
+        }
+        return tables[plural]
 
     def selected(self, options: BoardOptions) -> list[rows.Row]:
         states = _STATES_OF_FILTER.get(options.states, rows.STATES)
         words = options.text.lower().split()
         chosen = [row for row in self.workloads.values() if row[FIELD["state"]] in states and _matches(row, words)]
+        causes = {job: cause for _, job, cause in sorted(self.failures.values()) if cause}
+        if causes:
+            chosen = [_with_cause(row, causes) for row in chosen]
         return sorted(chosen, key=lambda row: (_sort_key(row, options.sort), row[FIELD["uid"]]))
 
     def counts(self) -> dict[str, int]:
@@ -101,6 +117,30 @@ class Board:
             for entry in queue["quota"]
             if (entry[0], entry[1]) == (flavor, resource)
         )
+
+
+def _failure(pod: Object) -> tuple[str, Key, str]:
+    """When a pod of a Job failed, the Job, and why."""
+    owner = objects.controller_of(pod) or {}
+    end = failure_causes.last_end([pod], has_failed=True)
+    at, cause = ("", "") if end is None else (str(end[2].get("finishedAt", "")), failure_causes.of_container(end[2]))
+    return at, (objects.namespace(pod), str(owner.get("name", "")) if owner.get("kind") == "Job" else ""), cause
+
+
+_ROWS: dict[str, Callable[[Object], Any]] = {
+    "workloads": rows.workload,
+    "clusterqueues": rows.cluster_queue,
+    "pods": _failure,
+}
+
+
+def _with_cause(row: rows.Row, causes: dict[Key, str]) -> rows.Row:
+    """The row of a failed Job with the cause of its last failed pod instead of a limit."""
+    is_limit = row[FIELD["state"]] == "failed" and any(words in row[FIELD["message"]] for words in _LIMITS)
+    cause = causes.get((row[FIELD["namespace"]], row[FIELD["job"]])) if is_limit else None
+    if cause is None or row[FIELD["jobKind"]] != "Job":
+        return row
+    return [*row[: FIELD["message"]], cause, *row[FIELD["message"] + 1 :]]
 
 
 def _matches(row: rows.Row, words: list[str]) -> bool:

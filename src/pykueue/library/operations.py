@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykueue.api import durations, manifests, objects, registry, resources
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Kind, Object
+from pykueue.api.scheme import Kind, Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.kube.client import STRICT, Client, DeleteOptions, get_or_none
 from pykueue.kube.clock import Clock
@@ -35,6 +35,7 @@ Answer = TypeVar("Answer")
 _POLL_SECONDS = 0.5
 _FINISHED = "Finished"
 _NOT_FOUND = 404
+_FORBIDDEN = 403
 
 
 class ClusterError(Exception):
@@ -122,7 +123,7 @@ class Operations(abc.ABC):
             duration="" if duration is None else _text(duration),
             exit_code=exit_code,
         )
-        return objects.name(self._run(lambda client: self._work(client).create(jobs.job_of(options))))
+        return objects.name(self._run(lambda client: self._work(client).submit(options)))
 
     def wait(self, name: str, condition: str = _FINISHED, *, kind: str = "job", timeout: Duration = "24h") -> Object:
         """Wait until the workload of a job has a condition; return the workload.
@@ -221,7 +222,27 @@ class _Work:
             patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
             return await self._client.patch(kind.resource, name, namespace, patch, options=STRICT)
 
-    async def create(self, job: Object) -> Object:
+    async def submit(self, options: jobs.SubmitOptions) -> Object:
+        """Create a Job; ClusterError if its queue or priority class does not exist."""
+        namespace = self._cluster.namespace
+        await self._require(resources.LOCAL_QUEUE, options.queue, namespace, f" in namespace {namespace}")
+        if options.priority:
+            await self._require(resources.WORKLOAD_PRIORITY_CLASS, options.priority, "", "")
+        return await self._create(jobs.job_of(options))
+
+    async def _require(self, resource: Resource, name: str, namespace: str, where: str) -> None:
+        """Refuse a name that does not exist, as `pykueue submit` does."""
+        try:
+            names = sorted(map(objects.name, (await self._client.list(resource, namespace)).items))
+        except ApiError as error:
+            if error.code != _FORBIDDEN:
+                raise
+            return
+        if name not in names:
+            existing = ", ".join(names) or "none"
+            raise ClusterError(f"{resource.kind} {name} does not exist{where}; existing: {existing}")
+
+    async def _create(self, job: Object) -> Object:
         with _errors_of("Job"):
             created = await self._client.create(resources.JOB, job, self._cluster.namespace)
         await self._settle()

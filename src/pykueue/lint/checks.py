@@ -13,6 +13,7 @@ from pykueue.lint import queue_set as queue_sets
 from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
 from pykueue.lint.rules import (
+    activity,
     cohorts,
     job_sizes,
     namespaces,
@@ -29,7 +30,7 @@ DEFINED_TWICE = LintRule(
     summary="The files define an object twice; the last definition counts.",
     remedy="Remove one of the definitions, or lint the files of each set separately.",
 )
-_MODULES = (job_sizes, unused_quota, preemption_cycles, queueing, namespaces, nodes, sharing, cohorts)
+_MODULES = (job_sizes, unused_quota, preemption_cycles, queueing, namespaces, activity, nodes, sharing, cohorts)
 RULES: tuple[LintRule, ...] = (DEFINED_TWICE, *(rule for module in _MODULES for rule in module.RULES))
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pykueue.api import conditions, labels, objects, times
+from pykueue.api import conditions, labels, objects, task_indexes, times
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import Explanation, Obstacle, PodSetFit, Standing
-from pykueue.translate import amounts, explanations, messages, node_capacity, nodes, outcomes
+from pykueue.translate import amounts, explanations, failure_causes, messages, node_capacity, nodes, outcomes
 
 _MISSPELLED_QUEUE_LABEL = "kueue.x-k8s.io/queue"
 _MAX_NAMES = 8
@@ -62,6 +62,8 @@ class JobFacts:
     """Those of its cluster queue."""
     existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names by kind: LocalQueue (of the namespace), ClusterQueue, ResourceFlavor, and others."""
+    waits_for: tuple[tuple[str, bool], ...] = ()
+    """Of each Job that it waits for (`--after`) what is missing, and whether that is for ever."""
     workload_names: Mapping[str, str] = field(default_factory=dict)
     """Workloads by UID, to name the one that preempted."""
 
@@ -81,6 +83,8 @@ class JobReport:
 
 
 def report(facts: JobFacts) -> JobReport:
+    if facts.waits_for:
+        return _waits_for_jobs(facts)
     if facts.workload is None:
         return _without_workload(facts)
     finished = conditions.find(facts.workload, "Finished")
@@ -110,6 +114,15 @@ def as_json(facts: JobFacts, answer: JobReport) -> dict[str, Any]:
 
 
 # Before the workload exists.
+
+
+def _waits_for_jobs(facts: JobFacts) -> JobReport:
+    """A Job that `pykueue submit --after` keeps out of its queue until others have ended."""
+    texts = "; ".join(text for text, _ in facts.waits_for)
+    if not any(is_final for _, is_final in facts.waits_for):
+        return JobReport(state="waiting for jobs", summary=f"{facts.title} waits for other jobs: {texts}.")
+    remedy = f"Delete it, or remove {labels.AFTER} from its annotation {labels.ADMISSION_GATED_BY}."
+    return JobReport(state="not queued", summary=f"{facts.title} can never start: {texts}.", lines=(remedy,))
 
 
 def _without_workload(facts: JobFacts) -> JobReport:
@@ -369,8 +382,8 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
 def _replacing(facts: JobFacts, headline: str, lines: list[str]) -> JobReport:
     """A group whose failed pods somebody has to create again."""
     summary = f"{headline.removesuffix('.')}, but pods of its group ended: it waits for pods that replace them."
-    ended = _exit(facts.pods, has_failed=True)
-    pod = "" if ended is None else ended[0]
+    ended = failure_causes.last_end(facts.pods, has_failed=True)
+    pod = "" if ended is None else objects.name(ended[0])
     if ended is not None:
         lines = [f"Exit code {ended[2].get('exitCode')} of container {ended[1]} in pod {pod}", *lines]
     return JobReport(state="failing to start", summary=summary, lines=tuple(lines), output_pod=pod)
@@ -418,18 +431,13 @@ def is_without_node(pod: Object) -> bool:
     return is_pending and not spec.get("nodeName") and not spec.get("schedulingGates")
 
 
-def _statuses(pod: Object) -> list[Object]:
-    status = objects.status(pod)
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-
-
 def _restarts(pod: Object) -> int:
-    return sum(int(status.get("restartCount", 0)) for status in _statuses(pod))
+    return sum(int(status.get("restartCount", 0)) for status in failure_causes.statuses(pod))
 
 
 def _start_failures(facts: JobFacts) -> Iterator[str]:
     for pod in facts.pods:
-        for status in _statuses(pod):
+        for status in failure_causes.statuses(pod):
             waiting = objects.nested(status, "state", "waiting")
             if waiting.get("reason") in _START_FAILURES:
                 restarts = f", {status['restartCount']} restarts" if status.get("restartCount") else ""
@@ -452,15 +460,17 @@ def _finished(facts: JobFacts, workload: Object, condition: Object) -> JobReport
     spent = f" {_durations(workload, finished_ns)}"
     summary = f"{facts.title} {outcome}{spent}, {explanations.age(facts.now_ns - finished_ns)} ago."
     lines = [f"Message: {condition['message']}"] if condition.get("message") else []
-    ended = _exit(facts.pods, has_failed=has_failed)
+    ended = failure_causes.last_end(facts.pods, has_failed=has_failed)
     if ended is not None:
         pod, container, exited = ended
+        index = task_indexes.of_pod(task_indexes.of_job(facts.job or {}), pod)
+        name = objects.name(pod) if index is None else f"{objects.name(pod)} (index {index})"
         message = f": {exited['message']}" if exited.get("message") else ""
         is_plain = exited.get("reason") in (None, "", "Error", "Completed")
         reason = "" if is_plain else f" ({exited['reason']})"
-        lines.append(f"Exit code {exited.get('exitCode')}{reason} of container {container} in pod {pod}{message}")
-    pod = "" if ended is None else ended[0]
-    return JobReport(state="finished", summary=summary, lines=tuple(lines), output_pod=pod)
+        lines.append(f"Exit code {exited.get('exitCode')}{reason} of container {container} in pod {name}{message}")
+    output_pod = "" if ended is None else objects.name(ended[0])
+    return JobReport(state="finished", summary=summary, lines=tuple(lines), output_pod=output_pod)
 
 
 def _durations(workload: Object, finished_ns: int) -> str:
@@ -470,20 +480,3 @@ def _durations(workload: Object, finished_ns: int) -> str:
         return f"after {explanations.age(finished_ns - created_ns)}"
     waited = explanations.age(admitted_ns - created_ns)
     return f"after {explanations.age(finished_ns - admitted_ns)} (waited {waited})"
-
-
-def _exit(pods: tuple[Object, ...], *, has_failed: bool) -> tuple[str, str, Object] | None:
-    """The container that ended last, or of a failed job failed last: pod, container, and its
-    terminated state.
-    """
-    ends = [
-        (str(exited.get("finishedAt", "")), objects.name(pod), str(status["name"]), exited)
-        for pod in pods
-        for status in _statuses(pod)
-        if (code := (exited := objects.nested(status, "state", "terminated")).get("exitCode")) is not None
-        and (code or not has_failed)
-    ]
-    if not ends:
-        return None
-    _, pod, container, exited = max(ends, key=lambda end: end[:3])
-    return pod, container, exited

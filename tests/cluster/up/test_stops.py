@@ -63,6 +63,14 @@ def test_jobs_go_on_and_are_adopted(cluster, directory, number):
     assert len((directory / "pid").read_text().split()) == 1
 
 
+@pytest.mark.usefixtures("directory")
+def test_start_names_the_jobs_that_it_adopts(cluster):
+    cluster.stop()
+    cluster.start()
+    assert "1 job went on and is adopted: train\n" in cluster.stop()
+    cluster.start()
+
+
 def test_down_ends_jobs_that_were_left_running(cluster, directory):
     cluster.stop()
     assert is_running(directory)

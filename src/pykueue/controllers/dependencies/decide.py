@@ -41,14 +41,19 @@ def plan(job: Object, find: Job) -> Plan:
     """
     if not is_gated(job):
         return Plan()
-    obstacles = [obstacle for kind, name in dependencies(job) if (obstacle := _obstacle(kind, name, find(name)))]
-    if not obstacles:
+    remaining = obstacles(job, find)
+    if not remaining:
         return Plan(actions=(_ungated(job), Event(about=job, reason="DependenciesEnded", message=_all_ended(job))))
-    failures = [message for message, is_final in obstacles if is_final]
+    failures = [message for message, is_final in remaining if is_final]
     if failures:
         text = f"{'; '.join(failures)}. Delete this Job, or remove its gate {GATE}."
         return Plan(actions=(Event(about=job, type="Warning", reason="DependencyNeverSatisfied", message=text),))
     return Plan()
+
+
+def obstacles(job: Object, find: Job) -> list[tuple[str, bool]]:
+    """Why the Job must still wait, for each Job, and whether that is for ever."""
+    return [obstacle for kind, name in dependencies(job) if (obstacle := _obstacle(kind, name, find(name)))]
 
 
 def _obstacle(kind: str, name: str, job: Object | None) -> tuple[str, bool] | None:

@@ -15,6 +15,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.labels import POD_GROUP_NAME
 from pykueue.api.rules.jobs.job_kinds import JOB_KINDS
 from pykueue.api.scheme import Object, Resource
+from pykueue.controllers.dependencies import decide as dependencies
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import Explanation
 from pykueue.engine.view import EngineView
@@ -107,6 +108,7 @@ async def read(
         if items is not None
     }
     facts = JobFacts(
+        waits_for=await _dependencies(client, owner, job.namespace),
         title=_title(workload_object, owner, job.namespace),
         namespace=job.namespace,
         now_ns=now_ns,
@@ -138,6 +140,15 @@ async def read(
         admission_checks=tuple(check for check in named[3] or () if objects.name(check) in names),
         workload_names=await _preemptors(client, workload_object, may_see_all=may_see_all),
     )
+
+
+async def _dependencies(client: Client, owner: Object | None, namespace: str) -> tuple[tuple[str, bool], ...]:
+    """The Jobs that a Job waits for, and whether it waits for ever."""
+    if owner is None or not dependencies.is_gated(owner):
+        return ()
+    names = {name for _, name in dependencies.dependencies(owner)}
+    others = {name: await _get(client, resources.JOB, name, namespace) for name in sorted(names)}
+    return tuple(dependencies.obstacles(owner, others.get))
 
 
 def _largest_node(

@@ -77,6 +77,10 @@ def _by_queue(base: VariantResult, variant: VariantResult) -> list[dict[str, Any
             "mean_seconds_after": after[row["name"]]["mean_seconds"],
             "p95_seconds_before": row["p95_seconds"],
             "p95_seconds_after": after[row["name"]]["p95_seconds"],
+            "started_before": row["jobs"],
+            "started_after": after[row["name"]]["jobs"],
+            "not_started_before": row["not_started"],
+            "not_started_after": after[row["name"]]["not_started"],
         }
         for row in base.figures["waits_by_queue"]
         if row["name"] in after
@@ -123,17 +127,8 @@ def lines(base: VariantResult, differences: Sequence[dict[str, Any]]) -> Iterato
             f"{hours['lost_before']:,.1f} -> {hours['lost_after']:,.1f} lost"
         )
         yield from text.table(
-            ("QUEUE", "MEAN BEFORE", "AFTER", "P95 BEFORE", "AFTER"),
-            [
-                (
-                    row["name"],
-                    text.duration(row["mean_seconds_before"]),
-                    text.duration(row["mean_seconds_after"]),
-                    text.duration(row["p95_seconds_before"]),
-                    text.duration(row["p95_seconds_after"]),
-                )
-                for row in entry["queues"]
-            ],
+            ("QUEUE", "MEAN BEFORE", "AFTER", "P95 BEFORE", "AFTER", "NEVER START BEFORE", "AFTER"),
+            [_queue_cells(row) for row in entry["queues"]],
         )
         for title, key in (("longer", "most_longer"), ("less", "most_shorter")):
             for row in entry[key][:3]:
@@ -141,21 +136,34 @@ def lines(base: VariantResult, differences: Sequence[dict[str, Any]]) -> Iterato
                 yield f"  {row['job']} waits {amount} {title}"
 
 
+def _queue_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    waits = [
+        _wait(row[f"{name}_seconds_{when}"], row[f"started_{when}"])
+        for name in ("mean", "p95")
+        for when in ("before", "after")
+    ]
+    return (row["name"], *waits, f"{row['not_started_before']:,}", f"{row['not_started_after']:,}")
+
+
+def _wait(seconds: float, jobs: int) -> str:
+    """A figure of the waits of jobs that started; `-` if none did."""
+    return text.duration(seconds) if jobs else "-"
+
+
 def sweep_table(base: VariantResult, differences: Sequence[dict[str, Any]]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [_row(base.name, base.figures)]
     rows += [
         _row(entry["name"], {**entry, "preemptions": {"preemptions": entry["preemptions"]}}) for entry in differences
     ]
-    yield from text.table(("VARIANT", "MEAN WAIT", "P95", "P99", "PREEMPTIONS", "MAKESPAN"), rows)
+    yield from text.table(("VARIANT", "MEAN WAIT", "P95", "P99", "NEVER START", "PREEMPTIONS", "MAKESPAN"), rows)
 
 
 def _row(name: str, figures: dict[str, Any]) -> tuple[str, ...]:
     waits = figures["waits"]
     return (
         name,
-        text.duration(waits["mean_seconds"]),
-        text.duration(waits["p95_seconds"]),
-        text.duration(waits["p99_seconds"]),
+        *(_wait(waits[f"{figure}_seconds"], waits["jobs"]) for figure in ("mean", "p95", "p99")),
+        f"{waits['not_started']:,}",
         f"{figures['preemptions']['preemptions']:,}",
         text.duration(figures["makespan_seconds"]),
     )

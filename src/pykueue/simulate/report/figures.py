@@ -1,5 +1,6 @@
 """The figures of a run as plain data, which every format prints."""
 
+import bisect
 import itertools
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -81,24 +82,27 @@ def _endings(outcomes: Outcomes) -> dict[str, int]:
 
 
 def _waits_by_template(outcomes: Outcomes) -> "dict[int, array[int]]":
-    """The times from arrival to the first start, of the jobs that started, for each template."""
+    """The times from arrival to the first start for each template; NEVER if there was none."""
     waits: dict[int, array[int]] = {}
     jobs = outcomes.jobs
     for template, submit_ns, start_ns in zip(jobs.template, jobs.submit_ns, outcomes.first_start_ns, strict=True):
         of_template = waits.get(template)
         if of_template is None:
             of_template = waits[template] = array("q")
-        if start_ns != NEVER:
-            of_template.append(start_ns - submit_ns)
+        of_template.append(NEVER if start_ns == NEVER else start_ns - submit_ns)
     return waits
 
 
 def _waits(parts: "Iterable[array[int]]") -> Figures:
+    """How long jobs waited that started, and how many did not start."""
     waits = sorted(itertools.chain.from_iterable(parts))
+    not_started = bisect.bisect_right(waits, NEVER)
+    del waits[:not_started]
+    counts = {"jobs": len(waits), "not_started": not_started}
     if not waits:
-        return {"jobs": 0, "mean_seconds": 0, "p50_seconds": 0, "p95_seconds": 0, "p99_seconds": 0, "max_seconds": 0}
+        return counts | {"mean_seconds": 0, "p50_seconds": 0, "p95_seconds": 0, "p99_seconds": 0, "max_seconds": 0}
     return {
-        "jobs": len(waits),
+        **counts,
         "mean_seconds": round(sum(waits) / len(waits) / SECOND_NS, 3),
         **{f"p{percent}_seconds": _quantile(waits, percent) / SECOND_NS for percent in (50, 95, 99)},
         "max_seconds": waits[-1] / SECOND_NS,

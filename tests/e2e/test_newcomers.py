@@ -1,0 +1,107 @@
+"""What a newcomer looks for after the first jobs: how they ended, their output, what they wait for."""
+
+import json
+
+import pytest
+from tests.e2e.test_every_day import Shell
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("newcomers"))
+    yield shell
+    shell.stop()
+
+
+@pytest.mark.parametrize(
+    ("command", "cause"),
+    [
+        ("exit 3", "exit code 3"),
+        ("kill -TERM $$", "ended by SIGTERM (exit code 143)"),
+    ],
+)
+def test_a_failure_names_its_cause(shell, command, cause):
+    name = f"fails-{cause.split()[-1].strip(')')}"
+    assert shell("submit", "--name", name, "--", "sh", "-c", command).returncode == 0
+    result = shell("wait", name)
+    assert (result.returncode, result.stderr) == (1, f"job.batch/{name} failed: {cause}\n")
+    followed = shell("submit", "-f", "--name", f"{name}-followed", "--", "sh", "-c", command)
+    assert f"failed: {cause}\n" in followed.stderr
+    assert f"failed: {cause}\n" in shell("run", "--name", f"{name}-run", "--", "sh", "-c", command).stderr
+    rows = {row["job"]: row for row in json.loads(shell("top", "--once", "-o", "json").stdout)["workloads"]}
+    assert rows[name]["message"] == cause
+
+
+def test_failed_tasks_of_an_array_are_named_by_their_indexes(shell):
+    script = "echo task {index}; exit $(({index} % 2))"
+    assert shell("submit", "--name", "odd", "--array", "1-4", "--", "sh", "-c", script).returncode == 0
+    result = shell("wait", "odd", "-o", "json")
+    (job,) = json.loads(result.stdout)["jobs"]
+    assert (result.returncode, job["outcome"]) == (1, "failed")
+    assert job["cause"] == "2 of 4 tasks failed; index 1: exit code 1; index 3: exit code 1"
+    assert "(index 3)" in shell("explain", "job", "odd").stdout
+
+
+def test_output_of_one_task(shell):
+    assert shell("submit", "--name", "tasks", "--array", "1-4", "--", "echo", "task {index}").returncode == 0
+    assert shell("logs", "-f", "tasks", "--index", "3").stdout == "task 3\n"
+    assert shell("wait", "tasks").returncode == 0
+    assert shell("logs", "tasks", "--index", "4").stdout == "task 4\n"
+    whole = shell("logs", "tasks").stdout.splitlines()
+    for index in range(1, 5):
+        assert whole[whole.index(f"task {index}") - 1].startswith(f"==> index {index} (tasks-")
+    missing = shell("logs", "tasks", "--index", "0")
+    assert (missing.returncode, missing.stderr) == (1, "Error: job tasks has no index 0; it has 1, 2, 3, 4\n")
+
+
+def test_a_finished_task_is_followed_no_longer_than_it_runs(shell):
+    script = "test {index} = 1 || sleep 600; echo done"
+    assert (
+        shell("submit", "--name", "uneven", "--cpu", "100m", "--array", "1-2", "--", "sh", "-c", script).returncode == 0
+    )
+    assert shell("logs", "-f", "uneven", "--index", "1").stdout == "done\n"
+    assert shell("cancel", "uneven").returncode == 0
+
+
+def test_a_command_that_does_not_exist_is_said_at_once(shell):
+    result = shell("submit", "--name", "absent", "--", "no-such-program", "--fast")
+    assert result.returncode == 0
+    note = f"the command no-such-program is not found on this machine, neither in PATH nor in {shell.home}."
+    assert note in result.stderr
+    assert shell("submit", "--name", "present", "--", "echo").stderr == ""
+    shell("wait", "absent", "present")
+    assert "the command did not start" in shell("wait", "absent").stderr
+
+
+def test_a_job_after_another_names_it(shell):
+    assert shell("submit", "--name", "before", "--", "sleep", "600").returncode == 0
+    assert shell("submit", "--name", "later", "--after", "before", "--", "true").returncode == 0
+    result = shell("explain", "job", "later")
+    assert result.stdout == "Job default/later waits for other jobs: Job before has not ended.\n"
+    assert shell("cancel", "before").returncode == 0
+    assert "can never start: Job before does not exist" in shell("explain", "job", "later").stdout
+    assert shell("cancel", "later").returncode == 0
+
+
+def test_cancel_leaves_the_output_of_a_job_that_ended(shell):
+    assert shell("submit", "-f", "--name", "ended", "--", "echo", "a result").returncode == 0
+    result = shell("cancel", "ended")
+    assert (result.returncode, "has already ended (complete)" in result.stdout) == (0, True)
+    assert shell("logs", "ended").stdout == "a result\n"
+    assert shell("delete", "job", "ended").stdout == "job.batch/ended deleted\n"
+    assert shell("logs", "ended").returncode == 1
+
+
+@pytest.mark.parametrize("words", ["logs", "wait", "cancel", "explain job", "attach", "delete job", "stop workload"])
+def test_a_misspelled_job_is_suggested(shell, words):
+    shell("submit", "-f", "--name", "training-run", "--", "true")
+    result = shell(*words.split(), "trainig-run")
+    assert (result.returncode, "Did you mean 'training-run'" in result.stderr) == (1, True), result
+
+
+def test_quota_is_free_when_wait_returns(shell):
+    """The Workload of a finished job is finished: it uses no quota any more."""
+    for number in range(3):
+        assert shell("submit", "-f", "--name", f"quick-{number}", "--", "true").returncode == 0
+        rows = {row["job"]: row for row in json.loads(shell("top", "--once", "-o", "json").stdout)["workloads"]}
+        assert rows[f"quick-{number}"]["state"] == "finished"
