@@ -14,7 +14,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def of_job(job: Object) -> Sequence[int]:
-    """The index of each task, in the order of completion indexes; none if they are not numbered."""
+    """The index of each task, in the order of completion indexes; none if they have none."""
     spec = objects.spec(job)
     if spec.get("completionMode") != "Indexed":
         return ()

@@ -3,7 +3,6 @@
 Used by `app.up` and `app.controller`; commands load their `--config` file here, too.
 """
 
-import asyncio
 import contextlib
 import faulthandler
 import gc
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    import asyncio
+
     from pykueue.api.configuration.loading import Loaded
     from pykueue.api.scheme import Object
 
@@ -64,7 +65,7 @@ def log_limits(document: "Object", *, is_embedded: bool = False) -> None:
         log.warning("Configuration: read by `pykueue controller`, not by `pykueue up`: %s", ", ".join(fields))
 
 
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
     try:
         import uvloop
     except ImportError:
@@ -72,8 +73,10 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def stop_signal() -> asyncio.Event:
+def stop_signal() -> "asyncio.Event":
     """An event that SIGINT and SIGTERM set."""
+    import asyncio
+
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -121,6 +124,12 @@ def tune_collector() -> None:
     if _freeze_survivors not in gc.callbacks:
         gc.callbacks.append(_freeze_survivors)
     gc.enable()
+    _collect_later()
+
+
+def _collect_later() -> None:
+    import asyncio
+
     asyncio.get_running_loop().call_later(_FULL_COLLECTION_SECONDS, collect_everything)
 
 
@@ -132,4 +141,4 @@ def _freeze_survivors(phase: str, _info: dict[str, int]) -> None:
 def collect_everything() -> None:
     gc.unfreeze()
     gc.collect()
-    asyncio.get_running_loop().call_later(_FULL_COLLECTION_SECONDS, collect_everything)
+    _collect_later()

@@ -5,7 +5,7 @@ the engine.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykueue.api import durations, feature_gates, resources
 from pykueue.api.configuration import loading
@@ -16,14 +16,15 @@ from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
-from pykueue.controllers.multikueue import adapters
-from pykueue.controllers.multikueue.composition import DispatchOptions
-from pykueue.controllers.multikueue.context import DispatchPolicy
 from pykueue.controllers.nodes.decide import ReplacementPolicy
 from pykueue.controllers.workloads.context import LifecyclePolicy, PodsReadyPolicy
 from pykueue.controllers.workloads.unadmitted import UnadmittedStatus
 from pykueue.translate.jobs import custom, registry
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
+
+if TYPE_CHECKING:
+    from pykueue.controllers.multikueue.composition import DispatchOptions
+    from pykueue.controllers.multikueue.context import DispatchPolicy
 
 Configuration = Mapping[str, Any]
 
@@ -146,8 +147,11 @@ def replacement_policy(configuration: Configuration) -> ReplacementPolicy:
     )
 
 
-def dispatch_options(configuration: Configuration) -> DispatchOptions | None:
+def dispatch_options(configuration: Configuration) -> "DispatchOptions | None":
     """MultiKueue; None if its gate is off."""
+    from pykueue.controllers.multikueue import adapters
+    from pykueue.controllers.multikueue.composition import DispatchOptions
+
     if not _gate(configuration, "MultiKueue"):
         return None
     section = configuration.get("multiKueue") or {}
@@ -170,7 +174,9 @@ def dispatch_options(configuration: Configuration) -> DispatchOptions | None:
     )
 
 
-def _dispatch_policy(configuration: Configuration, section: Mapping[str, Any]) -> DispatchPolicy:
+def _dispatch_policy(configuration: Configuration, section: Mapping[str, Any]) -> "DispatchPolicy":
+    from pykueue.controllers.multikueue.context import DispatchPolicy
+
     steps = section.get("incrementalDispatcherConfig") or {}
     uses_steps = _gate(configuration, "MultiKueueIncrementalDispatcherConfig")
     return DispatchPolicy(

@@ -1,7 +1,7 @@
 """The board in a terminal: queues as bars and workloads with their states, from the same rows.
 
-`Board` keeps the rows of two kinds, and why pods failed; `drawing` makes a rich renderable of them. Used by `pykueue
-top` and by the live view of `pykueue demo`.
+`Board` keeps the rows of two kinds, and why pods failed; `drawing` makes a rich renderable of
+them. Used by `pykueue top` and by the live view of `pykueue demo`.
 """
 
 import re

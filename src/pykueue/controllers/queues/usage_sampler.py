@@ -13,13 +13,13 @@ from pykueue.api.times import from_ns, to_ns
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.engine import events, values
 from pykueue.engine.policy import AdmissionFairSharing
-from pykueue.engine.quota.admission_fair_sharing import decayed, in_nano
-from pykueue.engine.view import EngineView
+from pykueue.engine.quota.admission_fair_sharing import decayed
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import changes
+from pykueue.translate.local_queue_usage import admitted_usage
 
 
 class UsageSampler:
@@ -69,22 +69,6 @@ class UsageSampler:
         self._scheduler.handle(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=consumed))
         await self._executor.apply(changes(resources.LOCAL_QUEUE, old, _with_status(old, consumed, now_ns)))
         return self._config.sampling_interval_ns
-
-
-def admitted_usage(view: EngineView, key: values.LocalQueueKey) -> dict[values.ResourceName, int]:
-    """What the admitted Workloads of a LocalQueue use, in nano-units."""
-    local_queue = view.local_queue(key)
-    if local_queue is None:
-        return {}
-    cluster_queue = view.cluster_queue(local_queue.cluster_queue)
-    used = dict.fromkeys(sorted(cluster_queue.covered_resources) if cluster_queue else (), 0)
-    for reservation in view.reservations(local_queue.cluster_queue):
-        if reservation.workload.local_queue != key or not reservation.workload.admitted:
-            continue
-        for pod_set in reservation.admission.pod_sets:
-            for resource, amount in pod_set.usage.items():
-                used[resource] = used.get(resource, 0) + in_nano(resource, amount)
-    return used
 
 
 def _from_status(queue: Object, now_ns: int) -> tuple[dict[values.ResourceName, int], int]:

@@ -2,11 +2,11 @@
 
 from typing import Self
 
-from pykueue.controllers.queues.usage_sampler import admitted_usage
 from pykueue.engine import events
 from pykueue.engine.engine import Engine
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota.admission_fair_sharing import decayed
+from pykueue.translate.local_queue_usage import admitted_usage
 
 
 class UsageSampling:
