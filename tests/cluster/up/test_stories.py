@@ -145,7 +145,7 @@ while ! test -e {tmp_path}/go; do sleep 0.05; done"""
         (tmp_path / "go").touch()
         logs.communicate(timeout=60)
     assert are_both_running
-    assert {line for line in lines if not line.startswith("==> two-")} == {"hello from 0\n", "hello from 1\n"}
+    assert {line for line in lines if not line.startswith("==> index ")} == {"hello from 0\n", "hello from 1\n"}
 
 
 def test_waiting_may_time_out(queue):
