@@ -132,3 +132,15 @@ async def test_an_object_has_defaults_that_are_newer_than_it(api):
         while (await send(api, "GET", PATH)).body["spec"] == {"a": "1"}:  # noqa: ASYNC110 - the API decides when
             await asyncio.sleep(0.01)
     assert (await send(api, "GET", PATH)).body["spec"] == {"a": "1", "b": "2"}
+
+
+async def test_a_default_in_many_items_is_bounded(api):
+    """A default of 200 KB in each of 1,000 items is not made, but refused."""
+    default = {"type": "object", "additionalProperties": {"type": "string"}, "default": {"a": "x" * 200_000}}
+    item = {"type": "object", "properties": {"d": default}}
+    await create(api, definition(items={"type": "array", "items": item}))
+    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "x"}, "spec": {"items": [{}] * 1000}}
+    refused = await served(api, "POST", PATH.rpartition("/")[0], foo)
+    assert (refused.code, "its defaults exceed" in refused.message) == (413, True)
+    foo["spec"]["items"] = [{}] * 5
+    assert (await send(api, "POST", PATH.rpartition("/")[0], foo)).code == 201

@@ -172,6 +172,24 @@ def test_a_directory_that_others_can_replace_is_refused(tmp_path):
     assert files.private_directory(shared / "data").exists()
 
 
+def test_directories_are_made_closed_under_an_open_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        files.private_directory(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert [(tmp_path / path).stat().st_mode & 0o777 for path in ("a", "a/b", "a/b/c")] == [0o700] * 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give directories away")
+def test_a_directory_below_one_of_another_user_is_refused(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    os.chown(shared, 65534, 65534)
+    with pytest.raises(files.UnsafeDirectoryError, match="belongs to uid 65534"):
+        files.private_directory(shared / "data")
+
+
 def test_a_broken_token_file_names_the_line(tmp_path):
     (tmp_path / "tokens").write_text("a,b,c\nd\n")
     with pytest.raises(tokens.TokenFileError, match="tokens:2"):

@@ -13,8 +13,12 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
+from pykueue.api import errors
 from pykueue.api.scheme import Object, Schema
 
+LARGEST_DEFAULTS_BYTES = 4 * 1024 * 1024
 _MOST_CACHED_SCHEMAS = 200_000
 _Answer = TypeVar("_Answer")
 
@@ -105,8 +109,22 @@ def unknown_fields(schema: Schema, obj: Object, unchanged: Container[str] = ()) 
 
 def apply_defaults(schema: Schema, obj: Object, unchanged: Container[str] = ()) -> Object:
     """Set defaults in place, after removing nulls that the schema does not allow."""
-    _default_object(schema, obj, unchanged)
+    _default_object(schema, obj, _Budget(), unchanged)
     return obj
+
+
+class _Budget:
+    """How many bytes the defaults of one object may have: one default may be set in many items."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = LARGEST_DEFAULTS_BYTES
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise errors.too_large(f"Request entity too large: its defaults exceed {LARGEST_DEFAULTS_BYTES} bytes")
 
 
 def fill_in_defaults(schema: Schema, value: Any, unchanged: Container[str] = ()) -> bool:
@@ -114,37 +132,42 @@ def fill_in_defaults(schema: Schema, value: Any, unchanged: Container[str] = ())
 
     Visits only parts that have defaults.
     """
+    return _fill_in(schema, value, _Budget(), unchanged)
+
+
+def _fill_in(schema: Schema, value: Any, budget: _Budget, unchanged: Container[str] = ()) -> bool:
     is_changed = False
     if isinstance(value, list):
         for item in value:
-            is_changed |= fill_in_defaults(schema["items"], item)
+            is_changed |= _fill_in(schema["items"], item, budget)
     elif isinstance(value, dict):
-        for name, default in _property_defaults(schema):
+        for name, default, size in _property_defaults(schema):
             if name not in value:
+                budget.take(size)
                 value[name] = copy.deepcopy(default)
                 is_changed = True
         for name, part in _defaulted_parts(schema):
             if name in value and name not in unchanged:
-                is_changed |= fill_in_defaults(part, value[name])
+                is_changed |= _fill_in(part, value[name], budget)
         additional = schema.get("additionalProperties")
         if isinstance(additional, dict) and has_defaults(additional):
             for name in value.keys() - schema.get("properties", _EMPTY).keys():
-                is_changed |= fill_in_defaults(additional, value[name])
+                is_changed |= _fill_in(additional, value[name], budget)
     return is_changed
 
 
-def _default(schema: Schema, value: Any) -> None:
+def _default(schema: Schema, value: Any, budget: _Budget) -> None:
     if isinstance(value, dict):
-        _default_object(schema, value)
+        _default_object(schema, value, budget)
     elif isinstance(value, list):
         items = schema.get("items")
         if items:
             for item in value:
                 if isinstance(item, dict | list):
-                    _default(items, item)
+                    _default(items, item, budget)
 
 
-def _default_object(schema: Schema, value: Object, unchanged: Container[str] = ()) -> None:
+def _default_object(schema: Schema, value: Object, budget: _Budget, unchanged: Container[str] = ()) -> None:
     properties = schema.get("properties", _EMPTY)
     additional = schema.get("additionalProperties")
     others = additional if isinstance(additional, dict) else None
@@ -152,20 +175,25 @@ def _default_object(schema: Schema, value: Object, unchanged: Container[str] = (
         part = properties.get(name, others)
         if part is not None and not part.get("nullable"):
             del value[name]
-    for name, default in _property_defaults(schema):
+    for name, default, size in _property_defaults(schema):
         if name not in value:
+            budget.take(size)
             value[name] = copy.deepcopy(default)
     for name, inner in value.items():
         if isinstance(inner, dict | list) and name not in unchanged:
             part = properties.get(name, others)
             if part is not None:
-                _default(part, inner)
+                _default(part, inner, budget)
 
 
 @PerSchema
-def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
-    properties = schema.get("properties", _EMPTY)
-    return [(name, part["default"]) for name, part in properties.items() if part.get("default") is not None]
+def _property_defaults(schema: Schema) -> list[tuple[str, Any, int]]:
+    """The fields with a default, the default, and its length as JSON."""
+    return [
+        (name, part["default"], len(msgspec.json.encode(part["default"])))
+        for name, part in schema.get("properties", _EMPTY).items()
+        if part.get("default") is not None
+    ]
 
 
 @PerSchema

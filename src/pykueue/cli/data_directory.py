@@ -41,6 +41,15 @@ class DataDirectory:
 
         return lock.holder(self.path)
 
+    def make_private(self) -> None:
+        """Create the directory, or refuse one that others own or may change."""
+        from pykueue.apiserver.security import files
+
+        try:
+            files.private_directory(self.path)
+        except files.UnsafeDirectoryError as error:
+            raise click.ClickException(str(error)) from None
+
     def is_running_here(self) -> bool:
         process = self.holder()
         return process is not None and process.host == socket.gethostname() and os.access(self.kubeconfig, os.R_OK)

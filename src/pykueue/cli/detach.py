@@ -19,13 +19,11 @@ _POLL_SECONDS = 0.1
 
 def start(directory: DataDirectory, arguments: list[str]) -> None:
     """Run `pykueue ARGUMENTS` in a session of its own; its output goes to a file."""
-    from pykueue.apiserver.security import files
-
     if running := directory.holder():
         raise click.ClickException(
             f"pykueue runs already (process {running.pid} on {running.host}); `pykueue status{directory.options}` shows it"
         )
-    files.private_directory(directory.path)
+    directory.make_private()
     path = directory.path / LOG
     with tempfile.TemporaryDirectory() as temporary, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         address = str(Path(temporary) / "notify")

@@ -245,6 +245,7 @@ def up(
     process.prepare(log)
     host, port = listen or ("127.0.0.1", _port(directory))
     _refuse_to_be_unnamed(host, names)
+    directory.make_private()
     _refuse_to_change_runtime(directory, runtime)
     options = up_process.UpOptions(
         paths=ServerPaths(directory=directory.path, host=host, port=port, names=names),

@@ -47,8 +47,11 @@ def private_directory(path: Path) -> Path:
 
     A directory of ours that others may only read is closed to them.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.stat()
+    try:
+        _make(path)
+        status = path.stat()
+    except OSError as error:
+        raise UnsafeDirectoryError(f"{path} cannot be used: {error.strerror}; choose another directory") from error
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid != os.geteuid():
         raise UnsafeDirectoryError(
@@ -60,12 +63,39 @@ def private_directory(path: Path) -> Path:
             f"changed it, run chmod 700 {path}"
         )
     for parent in path.resolve().parents:
-        mode_of_parent = parent.stat().st_mode
-        if mode_of_parent & stat.S_IWOTH and not mode_of_parent & stat.S_ISVTX:
-            raise UnsafeDirectoryError(
-                f"{path} could be replaced by other users, because everybody may write to {parent}: "
-                f"choose another directory, or run chmod o-w {parent}"
-            )
+        _check_parent(path, parent, parent.stat())
     if mode & _OPEN_TO_OTHERS:
         path.chmod(0o700)
     return path
+
+
+def _make(path: Path) -> None:
+    """Create the directory and those above it, closed to others whatever the umask is."""
+    if path.exists():
+        return
+    _make(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _check_parent(path: Path, parent: Path, status: os.stat_result) -> None:
+    replaceable = f"{path} could be replaced by other users"
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        raise UnsafeDirectoryError(
+            f"{replaceable}, because everybody may write to {parent}: choose another directory, or run "
+            f"chmod o-w {parent}"
+        )
+    if status.st_uid not in (0, os.geteuid(), _overflow_uid()):
+        raise UnsafeDirectoryError(
+            f"{replaceable}, because {parent} belongs to uid {status.st_uid}: start as that user, or choose "
+            "another directory"
+        )
+
+
+def _overflow_uid() -> int:
+    """The uid that owners outside of a container have inside; -1 outside of containers."""
+    try:
+        if Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]:
+            return -1
+        return int(Path("/proc/sys/kernel/overflowuid").read_text())
+    except (OSError, ValueError):
+        return -1
