@@ -115,3 +115,17 @@ def test_deleted_cohort_stays_as_implicit_root_while_named():
     tree.remove_cohort("left")
     tree.refresh()
     assert (queue.path, quota_tree.available(queue, 0)) == (("left", "q"), 1)
+
+
+def test_a_removed_cohort_takes_its_quota_with_it():
+    """Quota of a cohort that is gone would be lent to others, and admit more than there is."""
+    tree = quota_tree.QuotaTree()
+    tree.put_cohort(values.Cohort(name="root"))
+    tree.put_cohort(values.Cohort(name="middle", parent="root"))
+    tree.put_cohort(values.Cohort(name="leaf", parent="middle", resource_groups=(b.group({"f": b.quota(10)}),)))
+    tree.put_cluster_queue(b.cluster_queue("a", "root", groups=[b.group({"f": b.quota(1)})]))
+    tree.refresh()
+    assert quota_tree.available(tree.cluster_queues["a"], 0) == 11
+    tree.remove_cohort("leaf")
+    tree.refresh()
+    assert quota_tree.available(tree.cluster_queues["a"], 0) == 1

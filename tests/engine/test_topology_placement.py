@@ -242,3 +242,22 @@ def test_flavors_share_the_capacity_of_nodes_unless_the_policy_says_otherwise(ov
     cache.set_flavor(values.ResourceFlavor(name=other, topology="default"))
     cache.add_usage((TopologyUsage(other, ("a-x-1",), {CPU: 1000}, 2),), 1)
     assert placed(cache, request(2, required="kubernetes.io/hostname")) == pods
+
+
+def test_pod_sets_together_do_not_exceed_the_pods_of_a_node():
+    """The node has room for ten pods. Twelve in two pod sets ask for little else."""
+    cache = TopologyCache(None)
+    cache.set_topology("default", LEVELS)
+    cache.set_flavor(values.ResourceFlavor(name=FLAVOR, topology="default"))
+    cache.set_node(node("a-x-1"))
+    hostname = values.TopologyRequest(required=LEVELS[-1])
+
+    def result(*counts):
+        requests = [
+            PlacementRequest(name=values.PodSetName(str(index)), count=count, pod_requests={CPU: 1}, request=hostname)
+            for index, count in enumerate(counts)
+        ]
+        return cache.place({FLAVOR: requests})
+
+    assert isinstance(result(6, 4), dict)
+    assert not isinstance(result(6, 6), dict)

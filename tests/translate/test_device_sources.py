@@ -104,6 +104,13 @@ def test_a_class_may_be_charged_for_several_counters():
     assert charged(both, {}, pool) == {"gpu.memory": 10 * GIB, "gpu.slices": 2}
 
 
+@pytest.mark.parametrize(("value", "amount"), [("-10Gi", 0), ("-9999999E", 0), ("99999E", 2**63 - 1)])
+def test_values_of_a_driver_neither_lower_the_usage_nor_wrap_around(value, amount):
+    partitions = [partition(value, name=f"p{number}") for number in range(100)]
+    assert charged(MEMORY, {"count": 100}, resource_slice(*partitions)) == {"gpu.memory": amount}
+    assert charged(SHARES, {}, resource_slice(shared(value))) == {"gpu.memory": amount}
+
+
 @pytest.mark.parametrize(
     ("slices", "detail"),
     [

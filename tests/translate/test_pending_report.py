@@ -46,7 +46,11 @@ def view():
 
 
 def places(items):
-    return [(item["metadata"]["name"], item["positionInClusterQueue"], item["positionInLocalQueue"]) for item in items]
+    return [
+        (item["metadata"]["name"], item["positionInClusterQueue"], item["positionInLocalQueue"])
+        for item in items
+        if item is not None
+    ]
 
 
 def test_a_cluster_queue_lists_all_in_order(view):
@@ -69,8 +73,23 @@ def test_owners_are_named_without_flags(view):
 
 
 def test_a_page_is_cut_out(view):
-    items = pending_report.of_cluster_queue(view, "team", find)
-    assert places(pending_report.summary(items, version="v1beta2", offset=1, limit=1)["items"]) == [("o1", 1, 0)]
+    assert places(page(view, offset=1, limit=1)) == [("o1", 1, 0)]
+
+
+def page(view, **options):
+    summary = pending_report.PendingSummary(version="v1beta2", **options)
+    for _ in summary.fill(pending_report.of_cluster_queue(view, "team", find)):
+        """A step."""
+    return summary.content["items"]
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [({"limit": 2**70}, 3), ({"limit": -1}, 0), ({"offset": 2**70}, 0), ({"offset": -(2**70)}, 3), ({"limit": 0}, 0)],
+    ids=str,
+)
+def test_numbers_of_a_request_may_be_anything(view, options, count):
+    assert len(page(view, **options)) == count
 
 
 def test_an_unknown_queue_is_not_found(view):

@@ -5,7 +5,6 @@ server of the group `visibility.kueue.x-k8s.io`.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 from pykueue.api import errors, objects
@@ -16,49 +15,71 @@ from pykueue.engine.view import EngineView
 GROUP = "visibility.kueue.x-k8s.io"
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 100_000
+_WORKLOADS_PER_STEP = 16
 
 Find = Callable[[values.WorkloadKey], Object | None]
 """Returns the Workload object, or None if it no longer exists."""
 
 
-def of_cluster_queue(view: EngineView, name: str, find: Find) -> Iterator[Object]:
+def of_cluster_queue(view: EngineView, name: str, find: Find) -> Iterator[Object | None]:
     ordered = view.pending_in_order(values.ClusterQueueName(name))
     if ordered is None:
         raise errors.not_found(GROUP, "clusterqueue", name)
     return _items(ordered, find)
 
 
-def of_local_queue(view: EngineView, namespace: str, name: str, find: Find) -> Iterator[Object]:
-    local_queue = view.local_queue(values.LocalQueueKey(f"{namespace}/{name}"))
+def of_local_queue(view: EngineView, namespace: str, name: str, find: Find) -> Iterator[Object | None]:
+    key = values.LocalQueueKey(f"{namespace}/{name}")
+    local_queue = view.local_queue(key)
     ordered = None if local_queue is None else view.pending_in_order(local_queue.cluster_queue)
     if ordered is None:
         raise errors.not_found(GROUP, "localqueue", name)
-    return (
-        item
-        for item in _items(ordered, find)
-        if item["localQueueName"] == name and item["metadata"]["namespace"] == namespace
-    )
+    return _items(ordered, find, key)
 
 
-def summary(items: Iterator[Object], *, version: str, offset: int = 0, limit: int = DEFAULT_LIMIT) -> Object:
-    limit = min(max(limit, 0), MAX_LIMIT)
-    offset = max(offset, 0)
-    return {
-        "kind": "PendingWorkloadsSummary",
-        "apiVersion": f"{GROUP}/{version}",
-        "metadata": {},
-        "items": list(islice(items, offset, offset + limit)),
-    }
+class PendingSummary:
+    """A `PendingWorkloadsSummary` that is filled in steps, because a queue may be long."""
+
+    def __init__(self, *, version: str, offset: int = 0, limit: int = DEFAULT_LIMIT) -> None:
+        self.items: list[Object] = []
+        self.content: Object = {
+            "kind": "PendingWorkloadsSummary",
+            "apiVersion": f"{GROUP}/{version}",
+            "metadata": {},
+            "items": self.items,
+        }
+        self._offset = max(offset, 0)
+        self._limit = min(max(limit, 0), MAX_LIMIT)
+
+    def fill(self, items: Iterator[Object | None]) -> Iterator[None]:
+        """Read a few workloads in each step."""
+        skipped = 0
+        for number, item in enumerate(items):
+            if len(self.items) >= self._limit:
+                return
+            if item is not None and skipped < self._offset:
+                skipped += 1
+            elif item is not None:
+                self.items.append(item)
+            if number % _WORKLOADS_PER_STEP == 0:
+                yield
 
 
-def _items(ordered: list[values.Workload], find: Find) -> Iterator[Object]:
-    """The pending and the inadmissible workloads in queue order; positions start at 0."""
+def _items(
+    ordered: list[values.Workload], find: Find, only: values.LocalQueueKey | None = None
+) -> Iterator[Object | None]:
+    """The pending and the inadmissible workloads in queue order; positions start at 0.
+
+    None stands for a workload that is gone, or of another local queue.
+    """
     in_local_queue: dict[values.LocalQueueKey, int] = {}
     for position, workload in enumerate(ordered):
         position_in_local_queue = in_local_queue.get(workload.local_queue, 0)
         in_local_queue[workload.local_queue] = position_in_local_queue + 1
-        obj = find(workload.key)
-        if obj is not None:
+        obj = find(workload.key) if only is None or workload.local_queue == only else None
+        if obj is None:
+            yield None
+        else:
             yield {
                 "metadata": _metadata(obj),
                 "priority": workload.priority - workload.priority_boost,

@@ -7,7 +7,7 @@ say when pending workloads may start.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pykueue.api import integers, resources
@@ -16,6 +16,7 @@ from pykueue.apiserver.fair_queue import FairQueue
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.http.priority_levels import Seat, queue_of
+from pykueue.apiserver.slices import Slices
 from pykueue.app.visibility.start_estimates import StartEstimates
 from pykueue.controllers.scheduler import job_facts
 from pykueue.controllers.scheduler.job_facts import JobReference
@@ -35,6 +36,7 @@ VERSIONS = ("v1beta1", "v1beta2")
 EXPLANATIONS = "explanations"
 ESTIMATED_START = "estimatedStart"
 _LONGEST_QUEUE = 300
+_STEP_WEIGHT = 8 * 1024
 RESOURCES = (
     ExtraResource(
         name="clusterqueues/pendingworkloads", kind="PendingWorkloadsSummary", namespaced=False, verbs=("get",)
@@ -51,16 +53,21 @@ class Queues:
     view: "EngineView"
     cache: "ObjectCache"
     estimates: StartEstimates
+    slices: Slices = field(default_factory=Slices)
+    """A queue may be long: few are put in order in one turn of the event loop."""
 
 
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     estimates = StartEstimates(lambda: controllers.configuration)
     explaining = FairQueue(1, _LONGEST_QUEUE)
     """One explanation at a time, users in turn: it reads all Workloads of a namespace."""
+    slices = Slices()
 
     async def handler(call: HttpRequest) -> HttpResponse:
         route = call.route
-        queues = Queues(view=controllers.scheduler.engine.view, cache=controllers.cache, estimates=estimates)
+        queues = Queues(
+            view=controllers.scheduler.engine.view, cache=controllers.cache, estimates=estimates, slices=slices
+        )
         if route.plural == EXPLANATIONS:
             job = JobReference(namespace=route.namespace, name=route.name, kind=call.query.get("kind", "").lower())
             everything = AccessRequest(
@@ -113,19 +120,21 @@ async def pending(queues: Queues, name: str, namespace: str, *, version: str, qu
         workload_namespace, _, workload_name = key.partition("/")
         return cache.get(resources.WORKLOAD, workload_name, workload_namespace)
 
+    user = namespace or name
+    await queues.slices.turn(user)
     if namespace:
         items = pending_report.of_local_queue(view, namespace, name, find)
     else:
         items = pending_report.of_cluster_queue(view, name, find)
-    summary = pending_report.summary(
-        items,
+    summary = pending_report.PendingSummary(
         version=version,
         offset=_number(query, "offset", 0),
         limit=_number(query, "limit", pending_report.DEFAULT_LIMIT),
     )
+    await queues.slices.run((_STEP_WEIGHT for _ in summary.fill(items)), user)
     if query.get(ESTIMATED_START) == "true":
-        await _add_starts(queues, summary["items"])
-    return summary
+        await _add_starts(queues, summary.items)
+    return summary.content
 
 
 async def _add_starts(queues: Queues, items: list[Object]) -> None:

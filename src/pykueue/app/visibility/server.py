@@ -14,6 +14,7 @@ from aiohttp import web
 
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
+from pykueue.apiserver.slices import Slices
 from pykueue.app.self_signed import self_signed
 from pykueue.app.visibility import api
 from pykueue.app.visibility.start_estimates import StartEstimates
@@ -51,6 +52,7 @@ class VisibilityApiServer:
         self._configuration = configuration
         self._queues = queues
         self._estimates = StartEstimates(lambda: document or {})
+        self._slices = Slices()
         self._certificate = ServingCertificate(configuration.tls_options)
         self._trusted_authority = ""
         self._runner: web.AppRunner | None = None
@@ -178,7 +180,7 @@ class VisibilityApiServer:
         queues = self._queues()
         if queues is None:
             raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
-        return api.Queues(view=queues[0], cache=queues[1], estimates=self._estimates)
+        return api.Queues(view=queues[0], cache=queues[1], estimates=self._estimates, slices=self._slices)
 
 
 def _common_name(certificate: dict[str, Any] | None) -> str | None:
