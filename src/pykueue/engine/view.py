@@ -51,8 +51,8 @@ class ClusterQueueView(values.Value):
     usage: Amounts
     share: DominantResourceShare | None
     """None without fair sharing."""
-    version: tuple[int, int]
-    """Differs when pending workloads or reservations changed."""
+    version: tuple[int, int, int]
+    """Differs when pending workloads or reservations changed, or the queue was created again."""
 
     @property
     def name(self) -> values.ClusterQueueName:
@@ -129,7 +129,7 @@ class EngineView:
             reservation_count=len(queue.reservations),
             usage=self._by_name(queue.node.usage),
             share=self._share(queue.node),
-            version=(queue.pending.version, queue.reservations.version),
+            version=(queue.created_at, queue.pending.version, queue.reservations.version),
         )
 
     def is_active(self, name: values.ClusterQueueName) -> bool:

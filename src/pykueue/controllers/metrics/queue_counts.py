@@ -26,7 +26,7 @@ class QueueCounts:
 
 @dataclass(slots=True, kw_only=True)
 class ClusterQueueCounts(QueueCounts):
-    version: tuple[int, int]
+    version: tuple[int, int, int]
     requested: Counter[values.ResourceName] = field(default_factory=Counter)
     """The requests of the pending workloads."""
     local_queues: dict[values.LocalQueueKey, QueueCounts] = field(default_factory=lambda: defaultdict(QueueCounts))

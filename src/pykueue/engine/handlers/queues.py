@@ -17,6 +17,7 @@ def cluster_queue_changed(state: EngineState, event: events.ClusterQueueChanged)
     if queue is None:
         node = state.tree.put_cluster_queue(value)
         queue = state.cluster_queues[value.name] = ClusterQueueState(value, node, state.policy)
+        queue.created_at = state.settings_version
         _set_value(state, queue, value)
         state.reserve_remembered(queue)
         for local_queue in sorted(state.local_queues.values(), key=lambda local_queue: local_queue.key):

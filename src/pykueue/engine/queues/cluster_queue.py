@@ -72,6 +72,8 @@ class ClusterQueueState:
         self.node = node
         self.pending = pending_queue.PendingQueue(policy)
         self.reservations = reservations.Reservations()
+        self.created_at = 0
+        """The version of the settings at its creation: one that was created again is another."""
         self.inactivity: tuple[Inactivity, ...] = ()
         self.in_cycle = False
         """The ancestors of its cohort form a cycle."""
