@@ -1,8 +1,8 @@
 """Writes the statuses of ClusterQueues, LocalQueues and Cohorts from the state of the engine.
 
-Admissions come in bursts, and each changes the counts. Counts are background writes: a status is
-written when decisions have come to rest, or a second after the first change of a burst, and then
-has the latest counts.
+Admissions come in bursts, and each changes the counts. A status is written a second after the
+first change of a burst and then has the latest counts. Counts are background writes: under load
+they are written less often.
 """
 
 from collections.abc import Callable
@@ -68,11 +68,11 @@ class QueueControllers:
     def _submit(self, queue: WorkQueue[Any], key: Key | str) -> None:
         entry = (queue, key)
         if entry not in self._begun and not self._background.is_waiting(entry):
-            self._background.submit(entry, partial(self._begin, queue, key), pause_ns=BURST_NS)
+            self._background.submit(entry, partial(self._begin, queue, key))
 
     def _begin(self, queue: WorkQueue[Any], key: Key | str) -> None:
         self._begun.add((queue, key))
-        queue.add(key)
+        queue.add_unless_due(key, BURST_NS)
 
     async def _write(self, queue: WorkQueue[Any], key: Key | str, actions: list[Action]) -> None:
         """Apply the changes of a status, which may be none."""

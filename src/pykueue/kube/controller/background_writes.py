@@ -30,23 +30,13 @@ SLOW_SECONDS = 0.25
 """Slower answers than this lower both rates."""
 LOWEST_RATE = 0.5
 KEY_BURST = 3.0
-"""Writes of one key in a row; a key that keeps changing is then written at these rates."""
+"""Writes of one key in a row; a key that keeps changing is then written once a second."""
 KEY_RATE = 1.0
-KEY_REST_RATE = 4.0
-"""Writes of one key a second when decisions have come to rest."""
 KEY_PAUSE_SECONDS = 0.05
 MOST_REMEMBERED = 4096
-_ALL_NS = 2**63
 
 Start = Callable[[], object]
 """Begins the write of a key; it does not wait for the answer."""
-
-
-@dataclass(slots=True)
-class _Write:
-    start: Start
-    due_ns: int
-    """When it begins though decisions are written; at rest it begins before."""
 
 
 @dataclass(slots=True)
@@ -70,7 +60,7 @@ class BackgroundWrites:
         self._in_flight = 0
         self._busy_until_ns = 0
         self._answer_seconds = 0.0
-        self._waiting: dict[Hashable, _Write] = {}
+        self._waiting: dict[Hashable, Start] = {}
         self._is_short = False
         """Some keys wait for room, not only for their own next write: later ones queue up."""
         self._changed = asyncio.Event()
@@ -104,18 +94,12 @@ class BackgroundWrites:
 
     # Background writes
 
-    def submit(self, key: Hashable, start: Start, *, pause_ns: int = 0) -> None:
-        """Begin the write now or when there is room for it; a later one of the key replaces it.
-
-        While decisions are written it begins after the pause, so that it has several changes.
-        """
-        due_ns = self._clock.now_ns() + pause_ns
-        waiting = self._waiting.get(key)
-        write = _Write(start, due_ns if waiting is None else min(due_ns, waiting.due_ns))
-        if not self._is_short and waiting is None and write.due_ns <= self._due_until_ns() and self._has_tokens(key):
+    def submit(self, key: Hashable, start: Start) -> None:
+        """Begin the write now or when there is room for it; a later one of the key replaces it."""
+        if not self._is_short and key not in self._waiting and self._has_tokens(key):
             self._begin(key, start)
         else:
-            self._waiting[key] = write
+            self._waiting[key] = start
             self._is_short = self._is_short or self._all.tokens < 1
             if len(self._waiting) == 1:
                 self._changed.set()
@@ -143,16 +127,12 @@ class BackgroundWrites:
     def _begin_waiting(self) -> None:
         self._fill()
         self._is_short = False
-        due_until_ns = self._due_until_ns()
-        for key, write in list(self._waiting.items()):
-            if write.due_ns > due_until_ns:
-                continue
+        for key in list(self._waiting):
             if self._all.tokens < 1:
                 self._is_short = True
                 return
             if self._has_tokens(key):
-                del self._waiting[key]
-                self._begin(key, write.start)
+                self._begin(key, self._waiting.pop(key))
 
     def _begin(self, key: Hashable, start: Start) -> None:
         now_ns = self._clock.now_ns()
@@ -167,7 +147,7 @@ class BackgroundWrites:
 
     def _forget_full_buckets(self, now_ns: int) -> None:
         for bucket in self._keys.values():
-            bucket.fill(self._key_rate(), now_ns)
+            bucket.fill(KEY_RATE, now_ns)
         self._keys = {key: bucket for key, bucket in self._keys.items() if bucket.tokens < bucket.size}
 
     # Room
@@ -176,24 +156,15 @@ class BackgroundWrites:
         self._fill()
         bucket = self._keys.get(key)
         if bucket is not None:
-            bucket.fill(self._key_rate(), self._clock.now_ns())
+            bucket.fill(KEY_RATE, self._clock.now_ns())
         return self._all.tokens >= 1 and (bucket is None or bucket.tokens >= 1)
 
     def _fill(self) -> None:
         self._all.fill(self._rate(), self._clock.now_ns())
 
-    def _is_busy(self) -> bool:
-        return self._in_flight > 0 or self._clock.now_ns() < self._busy_until_ns
-
-    def _due_until_ns(self) -> int:
-        """Writes that are due until then may begin: at rest, all."""
-        return self._clock.now_ns() if self._is_busy() else _ALL_NS
-
-    def _key_rate(self) -> float:
-        return KEY_RATE if self._is_busy() else KEY_REST_RATE
-
     def _rate(self) -> float:
-        rate = BUSY_RATE if self._is_busy() else REST_RATE
+        is_busy = self._in_flight > 0 or self._clock.now_ns() < self._busy_until_ns
+        rate = BUSY_RATE if is_busy else REST_RATE
         if self._answer_seconds > SLOW_SECONDS:
             rate *= SLOW_SECONDS / self._answer_seconds
         return max(rate, LOWEST_RATE)
