@@ -1,8 +1,13 @@
 """What a newcomer looks for after the first jobs: how they ended, their output, what they wait for."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
+from tests.e2e.conftest import KUBECTL
+from tests.e2e.controller_process import environment, wait_for
 from tests.e2e.test_every_day import Shell
 
 
@@ -105,3 +110,40 @@ def test_quota_is_free_when_wait_returns(shell):
         assert shell("submit", "-f", "--name", f"quick-{number}", "--", "true").returncode == 0
         rows = {row["job"]: row for row in json.loads(shell("top", "--once", "-o", "json").stdout)["workloads"]}
         assert rows[f"quick-{number}"]["state"] == "finished"
+
+
+def test_ctrl_c_ends_what_run_started(shell):
+    """Also its pod, which Kubernetes keeps unless told otherwise."""
+    settings = {**environment(), "KUBECONFIG": str(shell.server.kubeconfig)}
+    words = [sys.executable, "-m", "pykueue", "run", "--name", "interrupted", "--", "sh", "-c", "echo on; sleep 600"]
+    with subprocess.Popen(words, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout.readline() == "on\n"
+        command.send_signal(signal.SIGINT)
+        assert command.wait(30) == 130
+    wait_for(lambda: shell("explain", "job", "interrupted").returncode == 1, "the job is deleted")
+    wait_for(lambda: "interrupted" not in shell("list", "workload").stdout, "its Workload is deleted")
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+def test_an_administrator_deletes_a_job_without_its_pods(shell):
+    assert shell("submit", "--name", "parent", "--", "sleep", "600").returncode == 0
+    wait_for(lambda: "is running" in shell("explain", "parent").stdout, "the job runs")
+    words = [KUBECTL, "--kubeconfig", str(shell.server.kubeconfig)]
+    subprocess.run([*words, "delete", "job", "parent", "--cascade=orphan", "--timeout=30s"], check=True)
+    subprocess.run([*words, "delete", "pods", "--all", "--now"], check=True)
+
+
+def test_a_restored_copy_leaves_the_jobs_of_the_original_alone(shell, tmp_path):
+    assert shell("submit", "--name", "original", "--", "sh", "-c", "echo up; sleep 600").returncode == 0
+    wait_for(lambda: shell("logs", "original").stdout == "up\n", "the job runs")
+    archive, copy = str(tmp_path / "backup"), Shell.__new__(Shell)
+    assert shell("backup", archive, "--data-dir", str(shell.server.directory)).returncode == 0
+    assert shell("restore", archive, "--data-dir", str(tmp_path / "data")).returncode == 0
+    copy.home, copy.port = tmp_path, 0
+    copy.start()
+    try:
+        wait_for(lambda: "failed" in copy("explain", "job", "original").stdout, "the copy has lost the job")
+    finally:
+        copy.stop()
+    assert "is running" in shell("explain", "job", "original").stdout
+    assert shell("cancel", "original").returncode == 0

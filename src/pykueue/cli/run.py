@@ -130,6 +130,8 @@ async def _running_pod(client: "Client", job: "Object") -> "Object":
 
 async def _cancel(client: "Client", job: "Object") -> None:
     from pykueue.api import resources
+    from pykueue.kube.client import DeleteOptions
 
-    await client.delete(resources.JOB, objects.name(job), objects.namespace(job))
+    options = DeleteOptions(propagation_policy="Background")
+    await client.delete(resources.JOB, objects.name(job), objects.namespace(job), options)
     outputs.echo(f"job.batch/{objects.name(job)} cancelled", err=True)

@@ -275,7 +275,7 @@ class GarbageCollector:
         await self._patch(stored, {"metadata": {"resourceVersion": version, "finalizers": remaining or None}})
 
     async def _patch(self, stored: Stored, body: Object) -> None:
-        call = WriteCall(user=USER, field_manager="kube-controller-manager")
+        call = WriteCall(user=USER, field_manager="kube-controller-manager", is_component=True)
         try:
             await self._verbs.patch(self._target(stored.key), PatchBody(type=PatchType.MERGE, body=body), call)
         except ApiError as error:

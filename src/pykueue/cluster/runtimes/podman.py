@@ -103,6 +103,8 @@ class PodmanRuntime:
         return await handlers.perform(handler, request, self.execute)
 
     async def clear(self, pod_uid: str) -> None:
+        if not paths.inside(self._pods, pod_uid).exists():
+            return  # a restored copy of the data started none of its pods
         listed = await asyncio.to_thread(_run, ["ps", "--all", "--quiet", *_of_pod(pod_uid)])
         if names := listed.stdout.split():
             await self.remove(*names)

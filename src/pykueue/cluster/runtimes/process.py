@@ -289,8 +289,10 @@ class ProcessRuntime:
         return await handlers.perform(handler, request, self.execute)
 
     async def clear(self, pod_uid: str) -> None:
-        description = _description(paths.inside(self._root, pod_uid) / _POD_FILE)
-        if description is None or not description.leaves_nothing:
+        directory = paths.inside(self._root, pod_uid)
+        description = _description(directory / _POD_FILE)
+        # A restored copy of the data started none of its pods: their processes belong to another.
+        if directory.exists() and (description is None or not description.leaves_nothing):
             self._orphans.pod_ended(pod_uid)
             self._monitor.ensure_running()
             await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
@@ -490,10 +492,7 @@ def running_pods(root: Path) -> list[RunningPod]:
 
 
 async def stop_pods(pods: Sequence[RunningPod], grace_seconds: float) -> None:
-    """Send SIGTERM to all containers, and SIGKILL to what still runs after the grace period.
-
-    The exit codes are in files, which the next kubelet reads.
-    """
+    """Send SIGTERM, and SIGKILL after the grace period. The next kubelet reads the exit codes."""
     await asyncio.gather(*(container.stop(grace_seconds) for pod in pods for container in pod.containers))
     for pod in pods:
         await asyncio.to_thread(linux_processes.kill_pod_processes, pod.uid)
