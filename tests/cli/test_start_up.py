@@ -93,6 +93,31 @@ def test_apply_imports_neither_the_engine_nor_all_kinds(cluster, tmp_path):
     assert count["ours"] <= 60
 
 
+@pytest.mark.parametrize(
+    ("words", "most", "has_loop"),
+    [
+        (("validate", "-f"), 125, False),
+        (("convert", "-f"), 20, False),
+        (("manifests", "policies", "--config"), 150, False),
+        (("lint", "-f"), 290, True),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_commands_on_files_import_neither_controllers_nor_libraries_of_servers(tmp_path, words, most, has_loop):
+    path = tmp_path / "object.yaml"
+    path.write_text(
+        "{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration}"
+        if words[-1] == "--config"
+        else "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: spot}}"
+    )
+    count, result = imports(*words, str(path))
+    assert result.returncode == 0, result.stderr
+    assert set(count["libraries"]) <= _WITH_FILES
+    assert count["ours"] <= most
+    assert count["asyncio"] is has_loop
+    assert "tempfile" not in count["slow"]
+
+
 def test_users_are_listed_without_the_server(cluster):
     count, result = imports("user", "list", "--data-dir", str(cluster.kubeconfig.parent))
     assert "pykueue-admin" in result.stdout

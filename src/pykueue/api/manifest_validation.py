@@ -6,7 +6,6 @@ first one only. Rules that look up other objects see those of the same set of ma
 """
 
 import copy
-import difflib
 import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -310,6 +309,8 @@ def _unknown_kind(scheme: Scheme, document: Document) -> ManifestFinding:
     if versions:
         message = f'no kind "{name}" in version "{version}"; it has {", ".join(sorted(versions))}'
         return _finding(document, Severity.ERROR, message, "apiVersion")
+    import difflib
+
     close = difflib.get_close_matches(str(name), [kind.kind for kind in kinds], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return _finding(document, Severity.ERROR, f'no kind "{name}" in version "{version}"{hint}', "kind")

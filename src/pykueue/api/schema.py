@@ -8,7 +8,6 @@ an embedded resource has apiVersion, kind and metadata. `api.admission` calls `u
 """
 
 import copy
-import difflib
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -90,6 +89,8 @@ class UnknownField:
         """The most similar name that the schema has, or ""."""
         if len(self.name) > _LONGEST_MISSPELLING:
             return ""
+        import difflib
+
         by_lower = {sibling.lower(): sibling for sibling in self.siblings}
         matches = difflib.get_close_matches(self.name.lower(), by_lower, n=1, cutoff=0.6)
         return by_lower[matches[0]] if matches else ""

@@ -1,7 +1,7 @@
 """The types of Kubernetes and the job frameworks. Used by `kinds`, patches and protobuf."""
 
 import functools
-from importlib import resources
+import pkgutil
 
 from pykueue.api.builtin.notation import Types
 from pykueue.api.scheme import Schema
@@ -21,8 +21,8 @@ def recursive_types() -> Types:
 
 
 def _texts() -> list[str]:
-    folder = resources.files(__package__)
-    return [(folder / file).read_text() for file in _FILES]
+    files = (pkgutil.get_data(__package__, file) for file in _FILES)
+    return [data.decode() for data in files if data is not None]
 
 
 def of_kind(api_version: str, kind: str) -> Schema:

@@ -6,7 +6,6 @@ it, is named. Called by `explain`.
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pykueue.engine import events, values
@@ -276,6 +275,8 @@ def _resume_local_queue(state: EngineState, workload: values.Workload, trial: Re
 
 
 def _other_local_queues(state: EngineState, workload: values.Workload, trial: RemedyTrial) -> tuple[Remedy, ...]:
+    import difflib
+
     keys = [key for key in sorted(state.local_queues) if key.startswith(f"{workload.namespace}/")]
     keys.sort(key=lambda key: -difflib.SequenceMatcher(None, key, workload.local_queue).ratio())
     helpful = [
