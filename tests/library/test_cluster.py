@@ -71,6 +71,14 @@ def test_submit_refuses_names_that_do_not_exist(cluster, options, text):
         cluster.get("job", "refused")
 
 
+def test_connect_without_a_cluster_says_how_to_start_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "PYKUEUE_DATA_DIR", "PYKUEUE_NAME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(pykueue.ClusterError, match="`pykueue up` starts a cluster on this machine"):
+        pykueue.connect()
+
+
 def test_apply_changes_what_exists(cluster):
     queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "default"}}
     cluster.apply(queue | {"spec": {"stopPolicy": "Hold"}})

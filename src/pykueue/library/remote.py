@@ -25,7 +25,8 @@ class ConnectedCluster(Operations):
             credentials = event_loops.complete(self._runner.run, access.find(kubeconfig, context))
         except access.AccessError as error:
             event_loops.call(self._runner.close)
-            raise ClusterError(str(error)) from None
+            hint = "`pykueue up` starts a cluster on this machine; KUBECONFIG, or `kubeconfig=`, names another one."
+            raise ClusterError(f"{error}\n{hint}") from None
         self.namespace = namespace or credentials.namespace
         self._client = event_loops.complete(self._runner.run, _client(credentials))
 
