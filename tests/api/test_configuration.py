@@ -63,6 +63,26 @@ def test_settings_carry_what_admission_reads():
     assert settings.feature_gates == {"PartialAdmission": False}
 
 
+@pytest.mark.parametrize("version", [V1, V2])
+@pytest.mark.parametrize(
+    "section",
+    [
+        "resources:",
+        "resources:\n  transformations:",
+        "integrations:\n  frameworks:",
+        "waitForPodsReady:",
+        "featureGates:",
+    ],
+)
+def test_a_section_without_a_value_is_absent(version: str, section: str):
+    assert value(version + section) == value(version)
+
+
+def test_an_unknown_field_without_a_value_is_named():
+    with pytest.raises(loading.ConfigurationError, match="resourcs"):
+        value(V2 + "resourcs:")
+
+
 def test_document_is_kept_as_written_for_readers_of_json():
     document = loading.load(V2 + "fairSharing: {preemptionStrategies: [LessThanInitialShare]}").document
     assert document["fairSharing"] == {"preemptionStrategies": ["LessThanInitialShare"]}

@@ -69,7 +69,8 @@ def find_faults(source: sources.ConfigurationSource) -> list[FieldError]:
     if configuration.get("kind") != "Configuration":
         wrong_kind = faults.not_supported("kind", configuration.get("kind"), ("Configuration",))
         return [*source.faults, wrong_kind]
-    shape = _schema() if version == versions.V1BETA2 else versions.v1beta1_schema(_schema())
+    shape = _shape(configuration)
+    configuration = _without_nulls(shape, configuration)
     structure = [
         *(_unknown(field) for field in schema.unknown_fields(shape, configuration)),
         *schema_validation.validate(shape, configuration),
@@ -97,7 +98,27 @@ def _schema() -> Schema:
     return configuration_schema
 
 
+def _shape(configuration: Object) -> Schema:
+    is_old = configuration.get("apiVersion") == versions.V1BETA1
+    return versions.v1beta1_schema(_schema()) if is_old else _schema()
+
+
+def _without_nulls(shape: Schema, value: Any) -> Any:
+    """A section without a value is absent, as in Kueue: all its lines may be commented out."""
+    if isinstance(value, list):
+        return [_without_nulls(shape.get("items", {}), item) for item in value]
+    properties = shape.get("properties")
+    if not isinstance(value, dict) or properties is None:
+        return value
+    return {
+        name: _without_nulls(properties.get(name, {}), part)
+        for name, part in value.items()
+        if part is not None or name not in properties
+    }
+
+
 def _as_v1beta2(configuration: Object) -> Object:
+    configuration = _without_nulls(_shape(configuration), configuration)
     if configuration.get("apiVersion") == versions.V1BETA1:
         return versions.to_v1beta2(configuration)
     return copy.deepcopy(configuration)
