@@ -11,8 +11,6 @@ from tests.api import generate
 from pykueue.api import manifests, registry, schema, schema_validation, structural, yaml_text
 from pykueue.api.kueue import v1beta2
 
-pytestmark = pytest.mark.untraced
-
 KINDS = [kind for kind in registry.scheme() if kind.group == "kueue.x-k8s.io"]
 CURRENT = [kind for kind in KINDS if kind.version == "v1beta2"]
 RELAXED = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])

@@ -14,8 +14,6 @@ from pykueue.apiserver.security import tokens
 from pykueue.cli import output
 from pykueue.cli.main import COMMANDS, cli
 
-pytestmark = pytest.mark.untraced
-
 HOSTILE = "a\x1b]0;b\x07\x1b[2J\x7f\x9b\u202ec\r\nforged line\x00"
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 OBJECT = {

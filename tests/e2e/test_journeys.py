@@ -132,7 +132,7 @@ def test_restore_from_backup(terminal, machine):
     assert machine.pykueue("submit -f --name kept -- echo kept").returncode == 0
     data = machine.server.directory
     assert machine.pykueue(f"backup --data-dir {data} backup.tar").returncode == 0
-    terminal.run("pykueue cancel kept; pykueue delete clusterqueue default")
+    terminal.run("pykueue delete job kept; pykueue delete clusterqueue default")
     wait_for(lambda: machine.pykueue("explain job kept").returncode, "the job is gone")
     stop_server(machine.server)
     shutil.move(data, data.with_name("lost"))

@@ -10,8 +10,6 @@ from tests.install.job_objects import ELASTIC, GATES, changed
 
 from pykueue.install.validations import workload as workloads
 
-pytestmark = pytest.mark.untraced
-
 WORKLOAD = malformed.WORKLOAD
 POD_SET = WORKLOAD["spec"]["podSets"][0]
 BOOST, REPLACEMENT = "kueue.x-k8s.io/priority-boost", "kueue.x-k8s.io/workload-slice-replacement-for"

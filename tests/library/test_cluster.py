@@ -174,23 +174,3 @@ def test_interrupted_call_on_a_running_loop_is_cancelled():
     assert ended == ["endless"]
     notebook.close()
     runner.close()
-
-
-def test_used_quota_is_up_to_date_when_decisions_rest():
-    """People run one short job after the other, and look at the queue in between."""
-    with pykueue.Cluster(cpu=2) as cluster:
-        cluster.settle_seconds = 0.0
-
-        def used():
-            queue = cluster.get("clusterqueue", "default")
-            amounts = {entry["name"]: entry["total"] for entry in queue["status"]["flavorsUsage"][0]["resources"]}
-            return amounts["cpu"]
-
-        for number in range(6):
-            cluster.submit(name=f"short-{number}", duration=0.5)
-            cluster.wait(f"short-{number}", "Admitted")
-            cluster.advance("200ms")
-            during = used()
-            cluster.wait(f"short-{number}")
-            cluster.advance("200ms")
-            assert (during, used()) == ("1", "0"), number

@@ -12,8 +12,6 @@ from tests.multikueue.fleet import RUNTIME, job, play
 from pykueue.api import conditions, objects, resources
 from pykueue.simulate.faults import FaultRates
 
-pytestmark = pytest.mark.untraced
-
 WORKERS = ("worker1", "worker2", "worker3")
 CALM = FaultRates(slow=0.3, very_slow=0.002, request_lost=0.002, answer_lost=0.002, server_error=0.002)
 NETWORK_FAULTS = ("cut", "half-open", "delay", "backup")

@@ -18,8 +18,6 @@ from pykueue.simulate import notebook, planning, what_if
 from pykueue.simulate.report import html_page, text
 from pykueue.simulate.report.timeline import MOST_INTERVALS, Timeline
 
-pytestmark = pytest.mark.untraced
-
 QUEUES = [
     flavor(),
     *(

@@ -13,8 +13,6 @@ from pykueue.kube.client import DeleteOptions
 from pykueue.simulate import invariants
 from pykueue.simulate.campaign import Campaign
 
-pytestmark = pytest.mark.untraced
-
 SHORT, LONG = range(25), range(25, 200)
 NAMES = [f"job-{number}" for number in range(6)]
 

@@ -9,8 +9,6 @@ from pykueue.api import objects, resource_lists
 from pykueue.simulate.campaign import Campaign
 from pykueue.simulate.monitor import holds_quota
 
-pytestmark = pytest.mark.untraced
-
 GIVEN = os.environ.get("PYKUEUE_SIMULATION_SEED")
 SEEDS = [int(GIVEN)] if GIVEN else [*range(1, 5)]
 

@@ -43,7 +43,7 @@ from pykueue.translate import workload
 pytestmark = pytest.mark.untraced
 
 JOBS = 4
-ROUNDS = 4
+ROUNDS = 8
 LONGEST_RUN_SECONDS = 90
 EVENT_SECONDS = 60
 LONGEST_EVENT_SECONDS = 150

@@ -14,8 +14,6 @@ from pykueue.simulate import system as simulated_system
 from pykueue.simulate.campaign import Campaign
 from pykueue.simulate.faults import FaultRates
 
-pytestmark = pytest.mark.untraced
-
 SEEDS = range(3)
 
 
