@@ -37,7 +37,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 _GC_THRESHOLD_OBJECTS = 10_000
 _FULL_COLLECTION_SECONDS = 3600.0
 _DESCRIPTORS = 16_384
-_SWITCH_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.00001
 
 
 def load_configuration(path: Path | None) -> "Loaded":
@@ -87,8 +87,10 @@ def stop_signal() -> "asyncio.Event":
 def prepare(log: LogOptions) -> None:
     """What a long-running process does first: logging, tracebacks, descriptors, threads.
 
-    The thread of the store waits for the event loop at every statement of a commit, by default for
-    5 ms if the loop is busy.
+    The thread of the store waits for the interpreter at every statement of a commit. It asks the
+    event loop for it only after the loop has held it for the whole switch interval, and every
+    system call of the loop starts that time anew. With an interval that is longer than the time
+    between two system calls, a write waits for as long as the loop is busy.
     """
     from pykueue.kube import log_format
 
