@@ -30,6 +30,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from pykueue.app import process
 from pykueue.engine import decisions, events, policy, values
 from pykueue.engine.engine import Engine
@@ -288,7 +290,7 @@ class Run:
             del self.workloads[key]
 
     def change(self, key: values.WorkloadKey, **fields: object) -> None:
-        workload = self.workloads[key] = dataclasses.replace(self.workloads[key], **fields)  # type: ignore[arg-type]
+        workload = self.workloads[key] = structs.replace(self.workloads[key], **fields)  # type: ignore[arg-type]
         self.send(events.WorkloadChanged(workload=workload, at_ns=self.now_ns))
 
     def send(self, event: events.EngineEvent) -> None:

@@ -3,7 +3,7 @@
 The invariants of every engine that is built here are checked when the test ends (`conftest.py`).
 """
 
-import dataclasses
+from msgspec import structs
 
 from pykueue.engine import decisions, events, values
 from pykueue.engine.engine import Engine
@@ -168,4 +168,4 @@ def name(key):
 
 
 def replaced(value, **fields):
-    return dataclasses.replace(value, **fields)
+    return structs.replace(value, **fields)

@@ -1,8 +1,8 @@
 """Random clusters: an engine and a stream of random events. The seed repeats a failure."""
 
-import dataclasses
 import random
 
+from msgspec import structs
 from tests.engine import builders as b
 
 from pykueue.engine import decisions, events, values
@@ -96,7 +96,7 @@ class RandomCluster:
     def finish(self):
         running = sorted(key for key, workload in self.workloads.items() if workload.admission is not None)
         if running:
-            finished = dataclasses.replace(self.workloads.pop(self.random.choice(running)), finished=True)
+            finished = structs.replace(self.workloads.pop(self.random.choice(running)), finished=True)
             self.cluster.handle(events.WorkloadChanged(workload=finished))
 
     def delete(self):
@@ -120,7 +120,7 @@ class RandomCluster:
         if self.random.random() < 0.1:
             self.cluster.handle(events.AdmissionRefused(key=decision.workload))
             return
-        written = dataclasses.replace(
+        written = structs.replace(
             self.workloads[decision.workload], admission=decision.admission, reserved_at_ns=decision.reserved_at_ns
         )
         self.workloads[decision.workload] = written
@@ -131,7 +131,7 @@ class RandomCluster:
         if self.random.random() < 0.1:
             self.cluster.handle(events.EvictionRefused(key=key))
             return
-        stopped = dataclasses.replace(self.workloads[key], admission=None, reserved_at_ns=None)
+        stopped = structs.replace(self.workloads[key], admission=None, reserved_at_ns=None)
         self.workloads[key] = stopped
         self.cluster.handle(events.WorkloadChanged(workload=stopped))
 

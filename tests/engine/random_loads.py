@@ -4,8 +4,9 @@ Two engines that decide alike get the same events from one seed, so `play` compa
 returns everything that an engine decides and shows.
 """
 
-import dataclasses
 import random
+
+from msgspec import structs
 
 from pykueue.engine import decisions, events, values
 from pykueue.engine.policy import AdmissionFairSharing, FairSharing, FairSharingStrategy, Policy
@@ -186,7 +187,7 @@ class RandomLoad:
     # Events.
 
     def send(self, event):
-        event = dataclasses.replace(event, at_ns=self.now_ns)
+        event = structs.replace(event, at_ns=self.now_ns)
         decided = self.engine.handle(event)
         if decided:
             self.transcript.append(repr(decided))
@@ -213,7 +214,7 @@ class RandomLoad:
         self.send(events.WorkloadArrived(workload=workload))
 
     def change(self, key, **fields):
-        workload = self.workloads[key] = dataclasses.replace(self.workloads[key], **fields)
+        workload = self.workloads[key] = structs.replace(self.workloads[key], **fields)
         self.send(events.WorkloadChanged(workload=workload))
 
     def cycle(self):

@@ -1,6 +1,5 @@
 """The same objects give the same decisions, byte for byte, in whatever order the events arrive."""
 
-import dataclasses
 import hashlib
 import os
 import random
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tests.engine import builders as b
 from tests.engine.random_clusters import QUEUES, RandomCluster, policy
 
@@ -36,10 +36,10 @@ def initial_events(seed):
 def two_resources(workload):
     """A resource that no queue declares, at zero, so that requests have an order to shuffle."""
     pod_sets = tuple(
-        dataclasses.replace(pod_set, requests={**pod_set.requests, values.ResourceName("memory"): 0})
+        structs.replace(pod_set, requests={**pod_set.requests, values.ResourceName("memory"): 0})
         for pod_set in workload.pod_sets
     )
-    return dataclasses.replace(workload, pod_sets=pod_sets)
+    return structs.replace(workload, pod_sets=pod_sets)
 
 
 def shuffled(event, shuffle):
@@ -49,8 +49,8 @@ def shuffled(event, shuffle):
     for pod_set in event.workload.pod_sets:
         items = list(pod_set.requests.items())
         shuffle(items)
-        pod_sets.append(dataclasses.replace(pod_set, requests=dict(items)))
-    return events.WorkloadArrived(workload=dataclasses.replace(event.workload, pod_sets=tuple(pod_sets)))
+        pod_sets.append(structs.replace(pod_set, requests=dict(items)))
+    return events.WorkloadArrived(workload=structs.replace(event.workload, pod_sets=tuple(pod_sets)))
 
 
 def decisions_after(seed, initial):

@@ -1,7 +1,7 @@
-import dataclasses
 from random import Random
 
 import pytest
+from msgspec import structs
 from tests.engine import builders as b
 
 from pykueue.engine import events, values
@@ -219,7 +219,7 @@ def smallest_raise(workloads):
 
 def test_more_quota_is_not_named_where_it_does_not_help():
     """The head of a strict queue asks for a resource that the queue does not cover."""
-    strict = dataclasses.replace(queue("a"), queueing_strategy=values.QueueingStrategy.STRICT_FIFO)
+    strict = structs.replace(queue("a"), queueing_strategy=values.QueueingStrategy.STRICT_FIFO)
     requests = {"cpu": 1, "memory": 1}
     head = workload("head", 1, pod_sets=(values.PodSet(name="main", count=1, spec_count=1, requests=requests),))
     explanation = engine_with(strict, workloads=[running("r", 10), head, workload("w", 5, created=2)]).view.explain(
@@ -245,7 +245,7 @@ def one_pod(cpu):
     [({"cpu": 6}, {}, ["ns/huge"]), ({"cpu": 7}, {}, []), (None, {}, []), ({"cpu": 6}, {"provisioning": []}, [])],
 )
 def test_holders_whose_pods_no_node_is_large_enough_for(largest_node, checks, unschedulable):
-    checked = dataclasses.replace(queue("a"), admission_checks={name: frozenset() for name in checks})
+    checked = structs.replace(queue("a"), admission_checks={name: frozenset() for name in checks})
     holders = [running("huge", 7, pod_sets=one_pod(7)), running("small", 3, pod_sets=one_pod(3))]
     explanation = engine_with(checked, workloads=[*holders, workload("w", 5)]).view.explain("ns/w", largest_node)
     assert [holder.workload for holder in explanation.unschedulable] == unschedulable
@@ -256,7 +256,7 @@ def test_all_covered_resources_are_listed():
     resources = {name: values.Quota(nominal=1) for name in ("memory", "cpu")}
     flavor = values.FlavorQuotas(name="spot", resources=resources)
     group = values.ResourceGroup(covered_resources=("memory", "cpu"), flavors=(flavor,))
-    covering = dataclasses.replace(queue("a"), resource_groups=(group,))
+    covering = structs.replace(queue("a"), resource_groups=(group,))
     assert engine_with(covering, workloads=[uncovered()]).view.explain("ns/w").covered == ("cpu", "memory")
 
 
@@ -302,7 +302,7 @@ def test_a_request_is_not_reduced_to_nothing():
 
 @pytest.mark.parametrize("strategy", values.QueueingStrategy)
 def test_those_ahead_that_can_never_start_are_told_apart(strategy):
-    changed = dataclasses.replace(queue("a"), queueing_strategy=strategy)
+    changed = structs.replace(queue("a"), queueing_strategy=strategy)
     pending = [workload("huge", 11), workload("next", 5, created=1), workload("w", 6, created=2)]
     explanation = engine_with(changed, workloads=[running("r", 10), *pending]).view.explain("ns/w")
     assert (explanation.ahead, explanation.stuck_ahead) == (("ns/huge", "ns/next"), ("ns/huge",))
@@ -310,7 +310,7 @@ def test_those_ahead_that_can_never_start_are_told_apart(strategy):
 
 
 def test_a_namespace_that_the_queue_does_not_select():
-    unselective = dataclasses.replace(queue("a"), namespace_selector=None)
+    unselective = structs.replace(queue("a"), namespace_selector=None)
     assert engine_with(unselective, workloads=[workload("w", 1)]).view.explain("ns/w").remedies == (SelectNamespace(),)
 
 
@@ -321,21 +321,21 @@ def test_a_flavor_that_does_not_exist():
 
 
 def test_a_stopped_cluster_queue():
-    stopped = dataclasses.replace(queue("a"), stop_policy=values.StopPolicy.HOLD)
+    stopped = structs.replace(queue("a"), stop_policy=values.StopPolicy.HOLD)
     assert engine_with(stopped, workloads=[workload("w", 1)]).view.explain("ns/w").remedies == (
         ResumeQueue(cluster_queue="a"),
     )
 
 
 def test_a_stopped_cluster_queue_that_evicted_the_workload():
-    stopped = dataclasses.replace(queue("a"), stop_policy=values.StopPolicy.HOLD_AND_DRAIN)
-    evicted = dataclasses.replace(workload("w", 1), requeued=False)
+    stopped = structs.replace(queue("a"), stop_policy=values.StopPolicy.HOLD_AND_DRAIN)
+    evicted = structs.replace(workload("w", 1), requeued=False)
     assert engine_with(stopped, workloads=[evicted]).view.explain("ns/w").remedies == (ResumeQueue(cluster_queue="a"),)
 
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_an_admission_check_that_is_missing_or_inactive(exists):
-    checked = dataclasses.replace(queue("a"), admission_checks={values.CheckName("license"): frozenset()})
+    checked = structs.replace(queue("a"), admission_checks={values.CheckName("license"): frozenset()})
     engine = engine_with(checked, workloads=[workload("w", 1)])
     if exists:
         check = values.AdmissionCheck(name=values.CheckName("license"), controller="example.com/license", active=False)
@@ -344,7 +344,7 @@ def test_an_admission_check_that_is_missing_or_inactive(exists):
 
 
 def test_the_local_queue_of_the_most_similar_name_is_suggested_first():
-    engine = engine_with(queue("a"), workloads=[dataclasses.replace(workload("w", 1), local_queue="ns/trian")])
+    engine = engine_with(queue("a"), workloads=[structs.replace(workload("w", 1), local_queue="ns/trian")])
     for name in ("eval", "train"):
         engine.handle(events.LocalQueueChanged(local_queue=values.LocalQueue(key=f"ns/{name}", cluster_queue="a")))
     [(remedy,)] = engine.view.explain("ns/w").repairs
@@ -352,7 +352,7 @@ def test_the_local_queue_of_the_most_similar_name_is_suggested_first():
 
 
 def test_faults_that_must_be_repaired_together():
-    faulty = dataclasses.replace(queue("a"), namespace_selector=None, stop_policy=values.StopPolicy.HOLD)
+    faulty = structs.replace(queue("a"), namespace_selector=None, stop_policy=values.StopPolicy.HOLD)
     assert engine_with(faulty, workloads=[workload("w", 1)]).view.explain("ns/w").repairs == (
         (SelectNamespace(), ResumeQueue(cluster_queue="a")),
     )

@@ -1,6 +1,5 @@
-import dataclasses
-
 import pytest
+from msgspec import structs
 from tests.engine import builders as b
 
 from pykueue.engine import decisions, events, reasons, values
@@ -108,7 +107,7 @@ def test_a_weight_spelled_out_brings_the_parked_back():
     cluster = b.Cluster(queue)
     cluster.add(b.workload("big", cpu=2))
     cluster.cycle()
-    cluster.put(dataclasses.replace(queue, fair_weight=1.0))
+    cluster.put(structs.replace(queue, fair_weight=1.0))
     assert cluster.waiting() == ["big"]
 
 
@@ -132,7 +131,7 @@ def test_the_end_of_a_backoff_brings_it_back():
     cluster = b.Cluster(b.cluster_queue())
     evicted = b.workload("evicted", requeued=False)
     cluster.add(evicted)
-    cluster.handle(events.WorkloadChanged(workload=dataclasses.replace(evicted, requeued=True)))
+    cluster.handle(events.WorkloadChanged(workload=structs.replace(evicted, requeued=True)))
     assert cluster.waiting() == ["evicted"]
 
 
@@ -198,7 +197,7 @@ def test_a_namespace_that_does_not_match_is_told_so():
     selector = values.LabelSelector(
         requirements=(values.LabelRequirement(key="team", operator=values.Operator.EXISTS),)
     )
-    cluster = b.Cluster(dataclasses.replace(b.cluster_queue(), namespace_selector=selector))
+    cluster = b.Cluster(structs.replace(b.cluster_queue(), namespace_selector=selector))
     cluster.add(b.workload("one"))
     (decision,) = cluster.cycle()
     assert decision.pending == reasons.NamespaceMismatch()
@@ -283,5 +282,5 @@ def test_quota_of_a_deleted_local_queue_lets_others_be_tried(end):
     if end == "deleted":
         cluster.handle(events.WorkloadGone(key=holder.key))
     else:
-        cluster.handle(events.WorkloadChanged(workload=dataclasses.replace(holder, finished=True)))
+        cluster.handle(events.WorkloadChanged(workload=structs.replace(holder, finished=True)))
     assert cluster.admitted() == ["waiting"]

@@ -1,8 +1,7 @@
 """Second passes: topology after admission checks, and replacement of failed nodes."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 from tests.engine.builders import CPU, SECOND_NS, Cluster, cluster_queue, group, pod_set, quota, workload
 
 from pykueue.engine import decisions, events, invariants, values
@@ -26,8 +25,8 @@ def reserved(name="w", *, cpu=2, topology=None, **fields):
     requested = pod_set({CPU: cpu}, pod_requests={CPU: cpu}, topology_request=TOPOLOGY_REQUEST)
     admitted = workload(name, pod_sets=[requested], admitted_to="default", **fields)
     delayed = values.DelayedTopology.PENDING if topology is None else None
-    placed = dataclasses.replace(admitted.admission.pod_sets[0], topology=topology, delayed_topology=delayed)
-    return dataclasses.replace(admitted, admission=dataclasses.replace(admitted.admission, pod_sets=(placed,)))
+    placed = structs.replace(admitted.admission.pod_sets[0], topology=topology, delayed_topology=delayed)
+    return structs.replace(admitted, admission=structs.replace(admitted.admission, pod_sets=(placed,)))
 
 
 def with_delayed_topology(**fields):
@@ -125,7 +124,7 @@ def test_a_refused_placement_is_undone_and_tried_again():
 def test_who_no_longer_needs_it_has_no_turn(change):
     cluster = cluster_of(node("a"))
     cluster.add(on_failed_node())
-    cluster.handle(events.WorkloadChanged(workload=dataclasses.replace(on_failed_node(), **change)))
+    cluster.handle(events.WorkloadChanged(workload=structs.replace(on_failed_node(), **change)))
     assert cluster.engine.next_due_ns is None
 
 
@@ -139,9 +138,9 @@ def test_places_are_kept_from_heads_of_the_same_cycle():
 
 def test_of_two_alike_the_first_due_goes_first():
     cluster = cluster_of(node("a"), node("b"))
-    cluster.add(dataclasses.replace(with_delayed_topology(), key="default/z", uid="z"))
+    cluster.add(structs.replace(with_delayed_topology(), key="default/z", uid="z"))
     cluster.now_ns += 1
-    cluster.add(dataclasses.replace(with_delayed_topology(), key="default/a", uid="a"))
+    cluster.add(structs.replace(with_delayed_topology(), key="default/a", uid="a"))
     cluster.now_ns += SECOND_NS
     assert [(decision.workload, domains(decision)) for decision in cluster.cycle()] == [
         ("default/z", {"a": 1}),

@@ -1,8 +1,7 @@
 """Slices of elastic jobs: a larger one takes the place of the one that holds quota."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 from tests.engine.builders import CPU, Cluster, cluster_queue, group, pod_set, quota, workload
 from tests.engine.test_second_pass import HOST, cluster_of, domains, node
 
@@ -64,8 +63,8 @@ def test_a_slice_that_grows_on_full_nodes_keeps_its_places_and_needs_no_others()
     cluster = cluster_of(node("a"), node("b"))
     old = elastic("old", 2, admitted_to="default")
     topology = values.TopologyAssignment(levels=(HOST,), domains=(values.TopologyDomain(("b",), 2),))
-    placed = dataclasses.replace(old.admission.pod_sets[0], topology=topology)
-    old = dataclasses.replace(old, admission=dataclasses.replace(old.admission, pod_sets=(placed,)))
+    placed = structs.replace(old.admission.pod_sets[0], topology=topology)
+    old = structs.replace(old, admission=structs.replace(old.admission, pod_sets=(placed,)))
     cluster.add(old, elastic("new", 4, replaces=OLD))
     [decision] = cluster.cycle()
     assert isinstance(decision, decisions.Admit)

@@ -1,9 +1,9 @@
 """All small clusters of a few kinds, run until nothing more is decided."""
 
-import dataclasses
 import itertools
 
 import pytest
+from msgspec import structs
 from tests.engine import builders as b
 
 from pykueue.engine import decisions, events, invariants
@@ -25,11 +25,11 @@ def play(cluster, workloads):
         for decision in decided:
             if isinstance(decision, decisions.Admit):
                 admission = {"admission": decision.admission, "reserved_at_ns": decision.reserved_at_ns}
-                current[decision.workload] = dataclasses.replace(current[decision.workload], **admission)
+                current[decision.workload] = structs.replace(current[decision.workload], **admission)
                 cluster.handle(events.WorkloadChanged(workload=current[decision.workload]))
             elif isinstance(decision, decisions.Preempt):
                 for target in decision.targets:
-                    current[target.workload] = dataclasses.replace(current[target.workload], admission=None)
+                    current[target.workload] = structs.replace(current[target.workload], admission=None)
                     cluster.handle(events.WorkloadChanged(workload=current[target.workload]))
         invariants.check(cluster.engine)
         if not decided:

@@ -1,8 +1,7 @@
 """Placement on a small tree: two blocks of two racks with two nodes each."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from pykueue.engine import values
 from pykueue.engine.policy import TopologyPolicy
@@ -143,7 +142,7 @@ def grown(cache, count, earlier, **topology):
     """The placement of an elastic job whose earlier slice is placed and counted."""
     for domain in earlier.domains:
         cache.add_usage((TopologyUsage(FLAVOR, domain.values, {CPU: 1000}, domain.pods),), 1)
-    return placed(cache, dataclasses.replace(request(count, **topology), earlier=earlier))
+    return placed(cache, structs.replace(request(count, **topology), earlier=earlier))
 
 
 def test_a_job_that_grows_needs_capacity_for_the_new_pods_only(cache):
@@ -164,7 +163,7 @@ def test_a_job_that_cannot_grow_within_its_rack_waits(cache):
 def test_a_job_whose_node_is_gone_is_placed_again_when_it_grows(cache):
     earlier = on_nodes(a_x_1=2)
     cache.drop_node("a-x-1")
-    assert placed(cache, dataclasses.replace(request(2, required="rack"), earlier=earlier)) == [("a-x-2", 2)]
+    assert placed(cache, structs.replace(request(2, required="rack"), earlier=earlier)) == [("a-x-2", 2)]
 
 
 def test_a_job_that_shrinks_keeps_its_first_domains(cache):
@@ -208,12 +207,12 @@ def test_a_placement_that_cannot_be_balanced_is_the_best_fit():
 def preferring(label, count, **topology):
     requirement = values.LabelRequirement(key="disk", operator=values.Operator.IN, values=(label,))
     term = values.PreferredTerm(10, (requirement,))
-    return dataclasses.replace(request(count, **topology), preferred_terms=(term,))
+    return structs.replace(request(count, **topology), preferred_terms=(term,))
 
 
 def with_disk(name, **fields):
     plain = node(name, **fields)
-    return dataclasses.replace(plain, labels={**plain.labels, "disk": "ssd"})
+    return structs.replace(plain, labels={**plain.labels, "disk": "ssd"})
 
 
 @pytest.mark.parametrize("topology", [{"unconstrained": True}, {"required": "rack"}, {"preferred": "rack"}])

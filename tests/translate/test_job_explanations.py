@@ -1,6 +1,5 @@
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
@@ -198,7 +197,7 @@ def test_a_request_beyond_the_quota_can_never_start_on_large_nodes_either():
 
 def test_a_resource_that_is_not_covered_is_named_with_all_that_are():
     fits = PodSetFit(name="main", count=1, requests={"gpu": 1}, undeclared=("gpu",), flavors=())
-    explanation = dataclasses.replace(engine_answer(), pod_sets=(fits,), covered=("cpu", "memory"))
+    explanation = structs.replace(engine_answer(), pod_sets=(fits,), covered=("cpu", "memory"))
     assert answer(workload=workload(), explanation=explanation).lines[0] == (
         "It can never start as things are: it asks for gpu, which ClusterQueue a does not cover (covered: cpu, memory)."
     )

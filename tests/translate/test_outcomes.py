@@ -1,4 +1,4 @@
-import dataclasses
+from msgspec import structs
 
 from pykueue.engine import decisions, reasons, values
 from pykueue.translate import outcomes
@@ -129,8 +129,8 @@ def test_a_topology_may_be_encoded_without_prefixes_of_host_names():
     names = [f"{rack}-{number}" for rack in ("rack-one", "other-two") for number in range(60)]
     domains = tuple(values.TopologyDomain((name,), 1) for name in names)
     topology = values.TopologyAssignment(levels=("kubernetes.io/hostname",), domains=domains)
-    pod_set = dataclasses.replace(ADMISSION.pod_sets[0], topology=topology)
-    admission = dataclasses.replace(ADMISSION, pod_sets=(pod_set,))
+    pod_set = structs.replace(ADMISSION.pod_sets[0], topology=topology)
+    admission = structs.replace(ADMISSION, pod_sets=(pod_set,))
 
     def slices(**options):
         (assignment,) = outcomes.admission(admission, **options)["podSetAssignments"]

@@ -6,7 +6,6 @@ reverse the direction of writing. They are shown as Python writes them (`\x1b`),
 
 import codecs
 
-_LINE_BREAKS_AND_TABS = "\n\t"
 _ESCAPE = codecs.lookup("unicode_escape").encode
 """Looked up here: later there may be no descriptor left to import it with."""
 
@@ -18,9 +17,11 @@ def one_line(text: str) -> str:
 
 def paragraphs(text: str) -> str:
     """As `one_line`, but line breaks and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(character if character in _LINE_BREAKS_AND_TABS else _escaped(character) for character in text)
+    return "\n".join(map(_with_tabs, text.split("\n")))
+
+
+def _with_tabs(line: str) -> str:
+    return line if line.isprintable() else "\t".join(map(one_line, line.split("\t")))
 
 
 def _escaped(character: str) -> str:

@@ -6,9 +6,10 @@ workloads stop at once and the clock advances by one second.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
+
+from msgspec import structs
 
 from pykueue.api import objects, quantity, times
 from pykueue.api.kueue import topology_encoding
@@ -216,7 +217,7 @@ def entry_order(case: Case) -> list[Difference]:
 
 def _numbered(workload: values.Workload, number: int) -> values.Workload:
     """Sets a uid by position, because recorded workloads have none to break ties."""
-    return replace(workload, uid=workload.uid or f"{number:06}")
+    return structs.replace(workload, uid=workload.uid or f"{number:06}")
 
 
 def reserved_resources(case: Case) -> list[Difference]:

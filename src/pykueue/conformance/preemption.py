@@ -1,7 +1,8 @@
 """Replays recorded tests of preemption: the targets, their order and the preemption policies."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from pykueue.conformance import differences
 from pykueue.conformance.cluster import RecordedCluster
@@ -67,7 +68,7 @@ def candidates_order(case: Case) -> list[Difference]:
         nano = {values.ResourceName("cpu"): int((candidate.get("localQueueFSUsage") or 0) * 10**9)}
         cluster.handle(events.LocalQueueUsageSampled(at_ns=cluster.now_ns, key=key, consumed=nano))
         admission = values.Admission(cluster_queue=values.ClusterQueueName(candidate["clusterQueue"]), pod_sets=())
-        value = replace(cluster.translated(candidate["workload"]), admission=admission, local_queue=key)
+        value = structs.replace(cluster.translated(candidate["workload"]), admission=admission, local_queue=key)
         candidates.append(reservations.from_admission(value, state.tree.flavor_resources))
     search = preemption.PreemptionSearch(
         state=state,

@@ -4,25 +4,22 @@ The engine has already assumed every decision. The caller writes it to the API, 
 if that fails.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from pykueue.engine import reasons, values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     workload: values.WorkloadKey
     cluster_queue: values.ClusterQueueName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsideredFlavors:
+class ConsideredFlavors(msgspec.Struct, frozen=True, kw_only=True):
     pod_set: values.PodSetName
     attempts: tuple[reasons.FlavorAttempt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admit(Decision):
+class Admit(Decision, frozen=True, kw_only=True):
     """Reserve quota.
 
     `admitted` says that all required admission checks are ready, or that there are none.
@@ -38,8 +35,7 @@ class Admit(Decision):
     """The slice of the same elastic job that finishes with this admission."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignTopology(Decision):
+class AssignTopology(Decision, frozen=True, kw_only=True):
     """Write the topology assignment of a workload with quota, or replace failed nodes in it."""
 
     admission: values.Admission
@@ -48,24 +44,21 @@ class AssignTopology(Decision):
     """The assignment replaces failed nodes of a workload that was admitted before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrySecondPass(Decision):
+class RetrySecondPass(Decision, frozen=True, kw_only=True):
     """A workload with quota could not be placed; the engine tries again at `due_ns`."""
 
     pending: reasons.PendingReason
     due_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evict(Decision):
+class Evict(Decision, frozen=True, kw_only=True):
     """Evict a workload because some of its nodes failed and there are no replacements."""
 
     lost_nodes: tuple[str, ...]
     pending: reasons.PendingReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptedWorkload:
+class PreemptedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     workload: values.WorkloadKey
     cluster_queue: values.ClusterQueueName
     reason: reasons.PreemptionReason
@@ -74,8 +67,7 @@ class PreemptedWorkload:
     already_evicted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preempt(Decision):
+class Preempt(Decision, frozen=True, kw_only=True):
     """Evict the targets so that `workload` fits.
 
     Targets that are already evicted are only listed.
@@ -85,15 +77,13 @@ class Preempt(Decision):
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migrate(Decision):
+class Migrate(Decision, frozen=True, kw_only=True):
     """Evict `victim`, a variant of the same parent with a later flavor than `workload`."""
 
     victim: values.WorkloadKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requeue(Decision):
+class Requeue(Decision, frozen=True, kw_only=True):
     """Set the pending reason of a workload that is tried again in the next cycle."""
 
     reason: reasons.RequeueReason
@@ -101,8 +91,7 @@ class Requeue(Decision):
     no_fit_reason: reasons.NoFitReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkInadmissible(Decision):
+class MarkInadmissible(Decision, frozen=True, kw_only=True):
     """Set the pending reason of a workload that is not tried again until something changes."""
 
     reason: reasons.RequeueReason

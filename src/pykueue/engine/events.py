@@ -5,75 +5,64 @@ clock.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.engine import values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Event:
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
     at_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueChanged(_Event):
+class ClusterQueueChanged(_Event, frozen=True, kw_only=True):
     """Created or updated."""
 
     cluster_queue: values.ClusterQueue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueGone(_Event):
+class ClusterQueueGone(_Event, frozen=True, kw_only=True):
     name: values.ClusterQueueName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CohortChanged(_Event):
+class CohortChanged(_Event, frozen=True, kw_only=True):
     cohort: values.Cohort
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CohortGone(_Event):
+class CohortGone(_Event, frozen=True, kw_only=True):
     name: values.CohortName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorChanged(_Event):
+class FlavorChanged(_Event, frozen=True, kw_only=True):
     flavor: values.ResourceFlavor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorGone(_Event):
+class FlavorGone(_Event, frozen=True, kw_only=True):
     name: values.FlavorName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyChanged(_Event):
+class TopologyChanged(_Event, frozen=True, kw_only=True):
     name: str
     levels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyGone(_Event):
+class TopologyGone(_Event, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChanged(_Event):
+class NodeChanged(_Event, frozen=True, kw_only=True):
     """A node was added or changed; it is ready and schedulable."""
 
     node: values.Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGone(_Event):
+class NodeGone(_Event, frozen=True, kw_only=True):
     """A node was deleted, or is not ready or not schedulable now."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodBound(_Event):
+class PodBound(_Event, frozen=True, kw_only=True):
     """A pod that has no topology assignment from Kueue uses a node."""
 
     key: str
@@ -81,85 +70,71 @@ class PodBound(_Event):
     requests: Mapping[values.ResourceName, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodEnded(_Event):
+class PodEnded(_Event, frozen=True, kw_only=True):
     """A pod uses its node no longer. The event may name a pod that no `PodBound` named."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueChanged(_Event):
+class LocalQueueChanged(_Event, frozen=True, kw_only=True):
     local_queue: values.LocalQueue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueGone(_Event):
+class LocalQueueGone(_Event, frozen=True, kw_only=True):
     key: values.LocalQueueKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueUsageSampled(_Event):
+class LocalQueueUsageSampled(_Event, frozen=True, kw_only=True):
     """Admission fair sharing: the decayed usage of a local queue, in nano-units per resource."""
 
     key: values.LocalQueueKey
     consumed: Mapping[values.ResourceName, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceChanged(_Event):
+class NamespaceChanged(_Event, frozen=True, kw_only=True):
     name: str
     labels: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceGone(_Event):
+class NamespaceGone(_Event, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheckChanged(_Event):
+class AdmissionCheckChanged(_Event, frozen=True, kw_only=True):
     check: values.AdmissionCheck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheckGone(_Event):
+class AdmissionCheckGone(_Event, frozen=True, kw_only=True):
     name: values.CheckName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadArrived(_Event):
+class WorkloadArrived(_Event, frozen=True, kw_only=True):
     workload: values.Workload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadChanged(_Event):
+class WorkloadChanged(_Event, frozen=True, kw_only=True):
     """A workload changed in any way, also finished. The engine compares it with its last value."""
 
     workload: values.Workload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadGone(_Event):
+class WorkloadGone(_Event, frozen=True, kw_only=True):
     key: values.WorkloadKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRefused(_Event):
+class AdmissionRefused(_Event, frozen=True, kw_only=True):
     """The write of an `Admit` failed: release the quota and queue the workload again."""
 
     key: values.WorkloadKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionRefused(_Event):
+class EvictionRefused(_Event, frozen=True, kw_only=True):
     """The write of an eviction failed: the workload may be preempted again."""
 
     key: values.WorkloadKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleDue(_Event):
+class CycleDue(_Event, frozen=True, kw_only=True):
     """Run one scheduling cycle, if any queue has a head."""
 
 

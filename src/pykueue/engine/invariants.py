@@ -4,9 +4,10 @@ every engine test.
 A check reads the whole state, so it is too slow for production.
 """
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator
+
+from msgspec import structs
 
 from pykueue.engine import events
 from pykueue.engine.engine import Engine
@@ -170,7 +171,7 @@ def rebuild(engine: Engine) -> Engine:
     for key, workload in state.workloads.items():
         reservation = state.reservations.get(key)
         if key in state.assumed and reservation is not None:
-            assumed = dataclasses.replace(
+            assumed = structs.replace(
                 workload, admission=reservation.admission, reserved_at_ns=reservation.reserved_at_ns
             )
             fresh.handle(events.WorkloadArrived(at_ns=at_ns, workload=assumed))

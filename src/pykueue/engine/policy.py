@@ -5,7 +5,8 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.engine import values
 
@@ -25,8 +26,7 @@ class RequeuingTimestamp(enum.StrEnum):
     CREATION = "Creation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FairSharing(values.Value):
+class FairSharing(values.Value, frozen=True, kw_only=True):
     """Without configured strategies both apply, in this order."""
 
     preemption_strategies: tuple[FairSharingStrategy, ...] = (
@@ -35,15 +35,13 @@ class FairSharing(values.Value):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionFairSharing(values.Value):
+class AdmissionFairSharing(values.Value, frozen=True, kw_only=True):
     half_life_ns: int
     sampling_interval_ns: int
-    resource_weights: Mapping[values.ResourceName, float] = field(default_factory=dict)
+    resource_weights: Mapping[values.ResourceName, float] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyPolicy(values.Value):
+class TopologyPolicy(values.Value, frozen=True, kw_only=True):
     """How pods are placed in topology domains."""
 
     mixed_profile: bool = True
@@ -54,8 +52,7 @@ class TopologyPolicy(values.Value):
     """Flavors that share nodes share the capacity of these nodes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy(values.Value):
+class Policy(values.Value, frozen=True, kw_only=True):
     fair_sharing: FairSharing | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED

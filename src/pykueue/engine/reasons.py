@@ -1,8 +1,9 @@
 """Reasons of decisions, as data. `translate.messages` turns them into Kueue's words."""
 
 import enum
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from pykueue.engine import values
 
@@ -93,8 +94,7 @@ class InactiveReason(enum.StrEnum):
     TOPOLOGY_NOT_FOUND = "TopologyNotFound"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inactivity(values.Value):
+class Inactivity(values.Value, frozen=True, kw_only=True):
     reason: InactiveReason
     names: tuple[str, ...] = ()
     """The missing or inactive flavors or checks; or a missing topology and its flavor."""
@@ -103,8 +103,7 @@ class Inactivity(values.Value):
 # Why pods of a pod set cannot be placed on the nodes of a flavor.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeExclusions(values.Value):
+class NodeExclusions(values.Value, frozen=True, kw_only=True):
     """How many nodes (or lowest domains) were excluded for each reason."""
 
     total: int
@@ -118,56 +117,46 @@ class NodeExclusions(values.Value):
     """Nodes outside the domain in which the pods must stay."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelUnspecified:
+class LevelUnspecified(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelMissing:
+class LevelMissing(msgspec.Struct, frozen=True, kw_only=True):
     level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceSizeUnspecified:
+class SliceSizeUnspecified(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLevelMissing:
+class SliceLevelMissing(msgspec.Struct, frozen=True, kw_only=True):
     level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLevelTooHigh:
+class SliceLevelTooHigh(msgspec.Struct, frozen=True, kw_only=True):
     slice_level: str
     level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLayerMissing:
+class SliceLayerMissing(msgspec.Struct, frozen=True, kw_only=True):
     level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLayerTooHigh:
+class SliceLayerTooHigh(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     parent_level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLayerUneven:
+class SliceLayerUneven(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     parent_size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainsMissing:
+class DomainsMissing(msgspec.Struct, frozen=True, kw_only=True):
     level: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainsShort:
+class DomainsShort(msgspec.Struct, frozen=True, kw_only=True):
     """The domains can take only `fitting` of the `requested` pods, or slices."""
 
     topology: str
@@ -183,8 +172,7 @@ class LayerFit(NamedTuple):
     requested: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLayersShort:
+class SliceLayersShort(msgspec.Struct, frozen=True, kw_only=True):
     """How many slices of each layer the best domain can take."""
 
     topology: str
@@ -192,15 +180,13 @@ class SliceLayersShort:
     exclusions: NodeExclusions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainStale:
+class DomainStale(msgspec.Struct, frozen=True, kw_only=True):
     """A node cannot be replaced, because another domain of the assignment no longer exists."""
 
     domain: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacementNodeMissing:
+class ReplacementNodeMissing(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
@@ -224,25 +210,21 @@ PlacementReason = (
 # Why the flavors of a pod set cannot be used together for topology-aware scheduling.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyUnavailable:
+class TopologyUnavailable(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElasticLevelRefused:
+class ElasticLevelRefused(msgspec.Struct, frozen=True, kw_only=True):
     """An elastic job requests a required or a preferred level."""
 
     is_required: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyFlavorMissing:
+class TopologyFlavorMissing(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyFlavorsMixed:
+class TopologyFlavorsMixed(msgspec.Struct, frozen=True, kw_only=True):
     flavors: tuple[values.FlavorName, ...]
 
 
@@ -252,29 +234,24 @@ FlavorsConflict = TopologyUnavailable | TopologyFlavorMissing | TopologyFlavorsM
 # Why a flavor cannot be assigned to a pod set.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceUndeclared:
+class ResourceUndeclared(msgspec.Struct, frozen=True, kw_only=True):
     resource: values.ResourceName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorMissing:
+class FlavorMissing(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintUntolerated:
+class TaintUntolerated(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
     taint: values.Taint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffinityMismatch:
+class AffinityMismatch(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityExceeded:
+class CapacityExceeded(msgspec.Struct, frozen=True, kw_only=True):
     """The request exceeds what the cluster queue could have if nothing else were admitted."""
 
     flavor: values.FlavorName
@@ -284,37 +261,32 @@ class CapacityExceeded:
     capacity: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaShort:
+class QuotaShort(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
     resource: values.ResourceName
     needed: int
     """How much the request exceeds the unused quota."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceNotProvided:
+class ResourceNotProvided(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
     resource: values.ResourceName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorNotNominated:
+class FlavorNotNominated(msgspec.Struct, frozen=True, kw_only=True):
     """A second assignment within the same cycle may only use the flavors of the first one."""
 
     flavor: values.FlavorName
     resource: values.ResourceName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorNotAllowed:
+class FlavorNotAllowed(msgspec.Struct, frozen=True, kw_only=True):
     """A variant may only use the flavor that it was created for."""
 
     flavor: values.FlavorName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceFlavorDiffers:
+class SliceFlavorDiffers(msgspec.Struct, frozen=True, kw_only=True):
     """A slice of an elastic job must use the flavor of the slice that it replaces."""
 
     flavor: values.FlavorName
@@ -328,16 +300,14 @@ class TopologyMismatch(enum.Enum):
     LEVEL_MISSING = enum.auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorTopologyMismatch:
+class FlavorTopologyMismatch(msgspec.Struct, frozen=True, kw_only=True):
     """The topology of a flavor does not match the topology request of a pod set."""
 
     flavor: values.FlavorName
     mismatch: TopologyMismatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementImpossible:
+class PlacementImpossible(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
     cause: PlacementReason
 
@@ -369,8 +339,7 @@ class FlavorAttempt(NamedTuple):
     no_fit_reason: NoFitReason = NoFitReason.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetShortage:
+class PodSetShortage(msgspec.Struct, frozen=True, kw_only=True):
     name: values.PodSetName
     reasons: tuple[FlavorReason, ...]
     conflict: FlavorsConflict | None = None
@@ -379,78 +348,64 @@ class PodSetShortage:
 # Why a workload is still pending.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorsShort:
+class FlavorsShort(msgspec.Struct, frozen=True, kw_only=True):
     """Some pod set has no flavors, or waits for the preemption of `preempting` workloads."""
 
     pod_sets: tuple[PodSetShortage, ...]
     preempting: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksFailed:
+class ChecksFailed(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueInactive:
+class ClusterQueueInactive(msgspec.Struct, frozen=True, kw_only=True):
     name: values.ClusterQueueName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceMissing:
+class NamespaceMissing(msgspec.Struct, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceMismatch:
+class NamespaceMismatch(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestsInvalid:
+class RequestsInvalid(msgspec.Struct, frozen=True, kw_only=True):
     invalid: values.InvalidRequests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetsOverlap:
+class TargetsOverlap(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitsAfterPreemptions:
+class FitsAfterPreemptions(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoLongerFits:
+class NoLongerFits(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptionGated:
+class PreemptionGated(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BetterVariantAdmitted:
+class BetterVariantAdmitted(msgspec.Struct, frozen=True, kw_only=True):
     """A variant with an earlier flavor is admitted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationForbidden:
+class MigrationForbidden(msgspec.Struct, frozen=True, kw_only=True):
     """The flavor of the variant is behind the last acceptable one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationPending:
+class MigrationPending(msgspec.Struct, frozen=True, kw_only=True):
     """The variant waits for the eviction of a variant with a later flavor."""
 
     pod_sets: tuple[PodSetShortage, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsNotReady:
+class PodsNotReady(msgspec.Struct, frozen=True, kw_only=True):
     """Admission is blocked until the pods of every admitted workload are ready."""
 
 

@@ -1,4 +1,4 @@
-"""The engine's values: workloads, queues, cohorts, flavors and nodes as frozen dataclasses.
+"""The engine's values: workloads, queues, cohorts, flavors and nodes as frozen Structs.
 
 `translate` makes them from API objects, and events carry them. Amounts are integers (see
 `quota.amounts`); weights are floats, as in Kueue; times are integer nanoseconds; `None` means
@@ -7,8 +7,9 @@ absent.
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, NewType, Self
+
+import msgspec
 
 WorkloadKey = NewType("WorkloadKey", str)
 """`namespace/name`."""
@@ -24,10 +25,8 @@ CheckName = NewType("CheckName", str)
 PODS: ResourceName = ResourceName("pods")
 
 
-class Value:
+class Value(msgspec.Struct, frozen=True, kw_only=True):
     """A value never changes, so a fork of the engine shares it instead of copying it."""
-
-    __slots__ = ()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
@@ -95,8 +94,7 @@ class CheckState(enum.StrEnum):
     REJECTED = "Rejected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRequirement(Value):
+class LabelRequirement(Value, frozen=True, kw_only=True):
     """One match expression of a selector."""
 
     key: str
@@ -104,8 +102,7 @@ class LabelRequirement(Value):
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelSelector(Value):
+class LabelSelector(Value, frozen=True, kw_only=True):
     """All requirements must match.
 
     An empty selector selects everything; a selector of `None` selects nothing.
@@ -114,15 +111,13 @@ class LabelSelector(Value):
     requirements: tuple[LabelRequirement, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taint(Value):
+class Taint(Value, frozen=True, kw_only=True):
     key: str
     value: str = ""
     effect: str = TaintEffect.NO_SCHEDULE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration(Value):
+class Toleration(Value, frozen=True, kw_only=True):
     """`operator` is Equal (also when empty), Exists, Lt or Gt."""
 
     key: str = ""
@@ -131,56 +126,48 @@ class Toleration(Value):
     effect: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota(Value):
+class Quota(Value, frozen=True, kw_only=True):
     nominal: int
     borrowing_limit: int | None = None
     lending_limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorQuotas(Value):
+class FlavorQuotas(Value, frozen=True, kw_only=True):
     name: FlavorName
     resources: Mapping[ResourceName, Quota]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceGroup(Value):
+class ResourceGroup(Value, frozen=True, kw_only=True):
     covered_resources: tuple[ResourceName, ...]
     flavors: tuple[FlavorQuotas, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorFungibility(Value):
+class FlavorFungibility(Value, frozen=True, kw_only=True):
     when_can_borrow: FungibilityPolicy = FungibilityPolicy.MAY_STOP_SEARCH
     when_can_preempt: FungibilityPolicy = FungibilityPolicy.TRY_NEXT_FLAVOR
     preference: FungibilityPreference | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BorrowWithinCohort(Value):
+class BorrowWithinCohort(Value, frozen=True, kw_only=True):
     """`borrowWithinCohort`, if its policy is not Never."""
 
     max_priority_threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption(Value):
+class Preemption(Value, frozen=True, kw_only=True):
     within_cluster_queue: PreemptionPolicy = PreemptionPolicy.NEVER
     reclaim_within_cohort: PreemptionPolicy = PreemptionPolicy.NEVER
     borrow_within_cohort: BorrowWithinCohort | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcurrentAdmission(Value):
+class ConcurrentAdmission(Value, frozen=True, kw_only=True):
     """`concurrentAdmissionPolicy`: a workload is tried with all flavors at a time."""
 
     last_acceptable_flavor: FlavorName | None = None
     """No variant migrates to a flavor behind this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueue(Value):
+class ClusterQueue(Value, frozen=True, kw_only=True):
     name: ClusterQueueName
     cohort: CohortName | None = None
     queueing_strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
@@ -188,7 +175,7 @@ class ClusterQueue(Value):
     resource_groups: tuple[ResourceGroup, ...] = ()
     flavor_fungibility: FlavorFungibility = FlavorFungibility()
     preemption: Preemption = Preemption()
-    admission_checks: Mapping[CheckName, frozenset[FlavorName]] = field(default_factory=dict)
+    admission_checks: Mapping[CheckName, frozenset[FlavorName]] = msgspec.field(default_factory=dict)
     """Check to the flavors it applies to; an empty set means all flavors."""
     stop_policy: StopPolicy = StopPolicy.NONE
     fair_weight: float | None = None
@@ -201,26 +188,23 @@ class ClusterQueue(Value):
     terminating: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cohort(Value):
+class Cohort(Value, frozen=True, kw_only=True):
     name: CohortName
     parent: CohortName | None = None
     resource_groups: tuple[ResourceGroup, ...] = ()
     fair_weight: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueue(Value):
+class LocalQueue(Value, frozen=True, kw_only=True):
     key: LocalQueueKey
     cluster_queue: ClusterQueueName
     stop_policy: StopPolicy = StopPolicy.NONE
     fair_weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceFlavor(Value):
+class ResourceFlavor(Value, frozen=True, kw_only=True):
     name: FlavorName
-    node_labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     node_taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     topology: str | None = None
@@ -231,23 +215,20 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """Controllers of admission checks that have rules of their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheck(Value):
+class AdmissionCheck(Value, frozen=True, kw_only=True):
     name: CheckName
     controller: str
     active: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLayer(Value):
+class SliceLayer(Value, frozen=True, kw_only=True):
     """Pods form slices of `size`, each within one domain of the level `topology`."""
 
     topology: str
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyRequest(Value):
+class TopologyRequest(Value, frozen=True, kw_only=True):
     """The topology request of a pod set.
 
     Pod sets with the same `group` get flavors and domains together.
@@ -275,16 +256,14 @@ class TopologyDomain(NamedTuple):
     pods: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyAssignment(Value):
+class TopologyAssignment(Value, frozen=True, kw_only=True):
     """The domains in which the pods of a pod set run."""
 
     levels: tuple[str, ...]
     domains: tuple[TopologyDomain, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node(Value):
+class Node(Value, frozen=True, kw_only=True):
     """A node that is ready and schedulable."""
 
     name: str
@@ -300,8 +279,7 @@ class PreferredTerm(NamedTuple):
     term: tuple[LabelRequirement, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSet(Value):
+class PodSet(Value, frozen=True, kw_only=True):
     name: PodSetName
     count: int
     """The count of the spec without the reclaimable pods."""
@@ -310,15 +288,15 @@ class PodSet(Value):
     requests: Mapping[ResourceName, int]
     """Requests of all `count` pods together."""
     tolerations: tuple[Toleration, ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
     """Terms of the required node affinity, of which one must match; `None` without affinity."""
     preferred_terms: tuple[PreferredTerm, ...] = ()
     """The preferred node affinity, if the placement respects it."""
     topology_request: TopologyRequest | None = None
-    pod_requests: Mapping[ResourceName, int] = field(default_factory=dict)
+    pod_requests: Mapping[ResourceName, int] = msgspec.field(default_factory=dict)
     """What one pod uses on a node, also resources that are excluded from quota."""
-    checked_node_selector: Mapping[str, str] = field(default_factory=dict)
+    checked_node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Node selector, and below tolerations, that ready admission checks add to the pods."""
     checked_tolerations: tuple[Toleration, ...] = ()
 
@@ -330,8 +308,7 @@ class DelayedTopology(enum.StrEnum):
     READY = "Ready"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetAdmission(Value):
+class PodSetAdmission(Value, frozen=True, kw_only=True):
     """The admission of one pod set: its flavors and the usage charged for `count` pods."""
 
     name: PodSetName
@@ -342,14 +319,12 @@ class PodSetAdmission(Value):
     delayed_topology: DelayedTopology | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission(Value):
+class Admission(Value, frozen=True, kw_only=True):
     cluster_queue: ClusterQueueName
     pod_sets: tuple[PodSetAdmission, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionCondition(Value):
+class EvictionCondition(Value, frozen=True, kw_only=True):
     """The condition Evicted or Preempted while it is true."""
 
     reason: str
@@ -363,15 +338,13 @@ class RequestsRule(enum.Enum):
     """Requests must satisfy the LimitRanges of the namespace."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvalidRequests(Value):
+class InvalidRequests(Value, frozen=True, kw_only=True):
     rule: RequestsRule
     field_errors: str
     """The field errors as Kubernetes prints them; the engine does not read them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload(Value):
+class Workload(Value, frozen=True, kw_only=True):
     key: WorkloadKey
     uid: str
     namespace: str
@@ -411,7 +384,7 @@ class Workload(Value):
     requeued: bool | None = None
     """The condition Requeued; `False` keeps the workload out of the heap."""
     requeue_at_ns: int | None = None
-    check_states: Mapping[CheckName, CheckState] = field(default_factory=dict)
+    check_states: Mapping[CheckName, CheckState] = msgspec.field(default_factory=dict)
     pods_ready: bool = False
     unhealthy_nodes: tuple[str, ...] = ()
     """Failed nodes on which some of its pods were placed."""

@@ -5,7 +5,6 @@ stays as it is when the engine handles the next event, and could be sent to anot
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykueue.engine import decisions, values
@@ -39,8 +38,7 @@ class ReservationView(NamedTuple):
     usage: Amounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueView(values.Value):
+class ClusterQueueView(values.Value, frozen=True, kw_only=True):
     value: values.ClusterQueue
     inactivity: tuple[Inactivity, ...]
     """Why nothing is admitted; empty when the queue is active."""
@@ -76,8 +74,7 @@ class ClusterQueueView(values.Value):
         return frozenset(resource for group in self.value.resource_groups for resource in group.covered_resources)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CohortView(values.Value):
+class CohortView(values.Value, frozen=True, kw_only=True):
     name: str
     path: tuple[str, ...]
     """Names from the root cohort to this one."""

@@ -4,10 +4,11 @@ The objects come from files or from a cluster. References that lead out of a set
 judged: a flavor that the set does not define is taken to exist.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import structs
 
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
@@ -127,7 +128,7 @@ def from_objects(
             ),
         ),
         priorities=frozenset(int(obj.get("value", 0)) for obj in workload_classes),
-        policy=dataclasses.replace(policy.engine_policy(document), topology_aware=False),
+        policy=structs.replace(policy.engine_policy(document), topology_aware=False),
         configuration=configuration,
         is_complete=is_complete,
     )
@@ -159,8 +160,8 @@ def _jobs(
 def _value(obj: Object, configuration: Mapping[str, Any]) -> values.Workload:
     """The engine value of a Workload, without topology requests: lint does not place pods."""
     value = workload.workload(obj, policy.workload_options(configuration))
-    pod_sets = tuple(dataclasses.replace(pod_set, topology_request=None) for pod_set in value.pod_sets)
-    return dataclasses.replace(value, pod_sets=pod_sets, uid=value.uid or value.key)
+    pod_sets = tuple(structs.replace(pod_set, topology_request=None) for pod_set in value.pod_sets)
+    return structs.replace(value, pod_sets=pod_sets, uid=value.uid or value.key)
 
 
 def _subject(obj: Object) -> LintSubject:

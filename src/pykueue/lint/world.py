@@ -6,8 +6,9 @@ started, select every namespace and have no admission checks: what a rule is abo
 and preemption. A cycle takes a second, and a preempted job stops before the next one.
 """
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import decisions, events, reasons, values
@@ -56,11 +57,11 @@ class SmallWorld:
         }
         for name in sorted(named | set(queue_set.flavors)):
             flavor = queue_set.flavors.get(name, values.ResourceFlavor(name=name))
-            handle(events.FlavorChanged(flavor=dataclasses.replace(flavor, topology=None)))
+            handle(events.FlavorChanged(flavor=structs.replace(flavor, topology=None)))
         for cohort in queue_set.cohorts.values():
             handle(events.CohortChanged(cohort=cohort))
         for queue in queue_set.cluster_queues.values():
-            changed = dataclasses.replace(
+            changed = structs.replace(
                 queue,
                 namespace_selector=values.LabelSelector() if self._labels is None else queue.namespace_selector,
                 preemption=queue.preemption if self._preempts else values.Preemption(),
@@ -115,7 +116,7 @@ class SmallWorld:
     def submit_workload(self, workload: values.Workload, queue: values.ClusterQueueName) -> None:
         """Submit a job of the set."""
         local_queue = values.LocalQueueKey(f"{_NAMESPACE}/{queue}")
-        prototype = dataclasses.replace(workload, namespace=_NAMESPACE, local_queue=local_queue)
+        prototype = structs.replace(workload, namespace=_NAMESPACE, local_queue=local_queue)
         self._simulation.submit(prototype, run_ns=None, name=name_of(workload.key))
         requests: dict[values.ResourceName, int] = {}
         for pod_set in workload.pod_sets:

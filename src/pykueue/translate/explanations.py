@@ -3,9 +3,10 @@
 Texts use Kueue's words where Kueue has them; quantities are written as Kubernetes writes them.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from msgspec import structs
 
 from pykueue.api import times
 from pykueue.engine import values
@@ -119,25 +120,25 @@ def without_other_namespaces(explanation: Explanation, namespace: str) -> Explan
         return name if name.startswith(prefix) else values.WorkloadKey(ELSEWHERE)
 
     def holder(value: Holder) -> Holder:
-        return dataclasses.replace(value, workload=key(value.workload))
+        return structs.replace(value, workload=key(value.workload))
 
     def resource(fit: ResourceFit) -> ResourceFit:
-        return dataclasses.replace(fit, holders=tuple(map(holder, fit.holders)))
+        return structs.replace(fit, holders=tuple(map(holder, fit.holders)))
 
     def flavor(fit: FlavorFit) -> FlavorFit:
-        return dataclasses.replace(fit, resources=tuple(map(resource, fit.resources)))
+        return structs.replace(fit, resources=tuple(map(resource, fit.resources)))
 
     def pod_set(fit: PodSetFit) -> PodSetFit:
-        return dataclasses.replace(fit, flavors=tuple(map(flavor, fit.flavors)))
+        return structs.replace(fit, flavors=tuple(map(flavor, fit.flavors)))
 
-    return dataclasses.replace(
+    return structs.replace(
         explanation,
         ahead=tuple(map(key, explanation.ahead)),
         stuck_ahead=tuple(map(key, explanation.stuck_ahead)),
         pod_sets=tuple(map(pod_set, explanation.pod_sets)),
         unschedulable=tuple(map(holder, explanation.unschedulable)),
-        victims=tuple(dataclasses.replace(victim, holder=holder(victim.holder)) for victim in explanation.victims),
-        spared=tuple(dataclasses.replace(spared, holder=holder(spared.holder)) for spared in explanation.spared),
+        victims=tuple(structs.replace(victim, holder=holder(victim.holder)) for victim in explanation.victims),
+        spared=tuple(structs.replace(spared, holder=holder(spared.holder)) for spared in explanation.spared),
     )
 
 

@@ -5,13 +5,13 @@ LimitRanges or the pods name a RuntimeClass, the caller applies `requests.adjust
 first.
 """
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from pykueue.api import conditions, errors, limit_range, objects, times
 from pykueue.api.labels import (
@@ -248,7 +248,7 @@ def _workload(
 
 def with_variants(value: values.Workload) -> values.Workload:
     """A parent of variants: it neither queues nor uses quota."""
-    return dataclasses.replace(value, has_variants=True, admission=None, reserved_at_ns=None)
+    return structs.replace(value, has_variants=True, admission=None, reserved_at_ns=None)
 
 
 def _allowed_flavors(obj: Object) -> tuple[values.FlavorName, ...] | None:

@@ -1,6 +1,6 @@
 """Steps 5 and 6 of the cycle: charge admissions, requeue the rest, and make the decisions."""
 
-import dataclasses
+from msgspec import structs
 
 from pykueue.engine import decisions, values
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
@@ -21,7 +21,7 @@ def admit(state: EngineState, entry: CycleEntry) -> decisions.Admit:
     entry.queue.pending.forget_preemptor(workload.key)
     usage = entry.assignment.full_usage()
     reservation = Reservation(
-        dataclasses.replace(workload, admitted=admitted) if workload.parent_uid else workload,
+        structs.replace(workload, admitted=admitted) if workload.parent_uid else workload,
         admission,
         usage,
         flavor_resources=usage,

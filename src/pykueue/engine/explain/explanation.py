@@ -7,7 +7,8 @@ reasons are values.
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.engine import values
 from pykueue.engine.reasons import FlavorReason, Inactivity, PendingReason, PreemptionReason
@@ -54,8 +55,7 @@ class Refusal(enum.Enum):
     """Its usage would not be enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """A workload with quota: its usage of the flavor-resources in question, and since when."""
 
     workload: values.WorkloadKey
@@ -65,8 +65,7 @@ class Holder:
     since_ns: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceFit:
+class ResourceFit(msgspec.Struct, frozen=True, kw_only=True):
     resource: values.ResourceName
     requested: int
     """Includes the requests of earlier pod sets of the same workload."""
@@ -81,8 +80,7 @@ class ResourceFit:
         return max(0, self.requested - self.unused)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorFit:
+class FlavorFit(msgspec.Struct, frozen=True, kw_only=True):
     flavor: values.FlavorName
     mismatch: FlavorReason | None
     resources: tuple[ResourceFit, ...]
@@ -92,8 +90,7 @@ class FlavorFit:
         return self.mismatch is None and not any(resource.short for resource in self.resources)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetFit:
+class PodSetFit(msgspec.Struct, frozen=True, kw_only=True):
     name: values.PodSetName
     count: int
     requests: Mapping[values.ResourceName, int]
@@ -101,96 +98,82 @@ class PodSetFit:
     flavors: tuple[FlavorFit, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Victim:
+class Victim(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder
     reason: PreemptionReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spared:
+class Spared(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder
     refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoreQuota:
+class MoreQuota(msgspec.Struct, frozen=True, kw_only=True):
     """Raise the nominal quota of the cluster queue by these amounts."""
 
     amounts: Mapping[values.FlavorResource, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HigherPriority:
+class HigherPriority(msgspec.Struct, frozen=True, kw_only=True):
     """The lowest priority with which preemption would help."""
 
     priority: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FewerPods:
+class FewerPods(msgspec.Struct, frozen=True, kw_only=True):
     """The largest counts that fit now, by pod set."""
 
     counts: Mapping[values.PodSetName, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverResources:
+class CoverResources(msgspec.Struct, frozen=True, kw_only=True):
     """Add resources to a resource group of the cluster queue, with at least these quotas."""
 
     amounts: Mapping[values.ResourceName, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropRequests:
+class DropRequests(msgspec.Struct, frozen=True, kw_only=True):
     """Request nothing of the resources that the cluster queue does not cover."""
 
     resources: tuple[values.ResourceName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReduceRequests:
+class ReduceRequests(msgspec.Struct, frozen=True, kw_only=True):
     """Request at most these amounts in each pod, by pod set; 0 stands for no request."""
 
     amounts: Mapping[values.PodSetName, Mapping[values.ResourceName, int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectNamespace:
+class SelectNamespace(msgspec.Struct, frozen=True, kw_only=True):
     """Let the namespace selector of the cluster queue match all namespaces."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseLocalQueue:
+class UseLocalQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Use one of these local queues of the namespace."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeQueue:
+class ResumeQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Resume the queues that are stopped."""
 
     local_queue: str = ""
     cluster_queue: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateFlavors:
+class CreateFlavors(msgspec.Struct, frozen=True, kw_only=True):
     """Create the resource flavors that the cluster queue names."""
 
     names: tuple[values.FlavorName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropChecks:
+class DropChecks(msgspec.Struct, frozen=True, kw_only=True):
     """Take the admission checks that do not exist, or are not active, out of the cluster queue."""
 
     names: tuple[values.CheckName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activate:
+class Activate(msgspec.Struct, frozen=True, kw_only=True):
     """Set `spec.active` of the workload to true."""
 
 
@@ -210,8 +193,7 @@ Remedy = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     workload: values.Workload
     standing: Standing
     cluster_queue: values.ClusterQueueName | None = None

@@ -3,8 +3,9 @@
 Called by `explain` and by `remedies`.
 """
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from pykueue.engine import values
 from pykueue.engine.flavors import matching
@@ -92,7 +93,7 @@ def with_pod_requests(pod_set: values.PodSet, amounts: PodRequests) -> values.Po
     """The pod set with these requests of each pod; 0 removes a request."""
     requests = {**pod_set.requests, **{name: amount * pod_set.count for name, amount in amounts.items()}}
     pod_requests = {**pod_set.pod_requests, **amounts}
-    return dataclasses.replace(
+    return structs.replace(
         pod_set,
         requests={name: amount for name, amount in requests.items() if amount or name not in amounts},
         pod_requests={name: amount for name, amount in pod_requests.items() if amount or name not in amounts},

@@ -5,8 +5,10 @@ events and runs cycles, and only a remedy that admits the workload there, or sta
 it, is named. Called by `explain`.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import structs
 
 from pykueue.engine import events, values
 from pykueue.engine.cycle import nominate
@@ -43,8 +45,7 @@ _MAX_RAISES = 10
 _MAX_LOCAL_QUEUES = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Repair:
+class _Repair(msgspec.Struct, frozen=True, kw_only=True):
     """A remedy for a misconfiguration, as changes of the cluster queue and the workload."""
 
     remedy: Remedy
@@ -88,7 +89,7 @@ def find_outside(
     """The remedies of a workload that is in no queue; after them it may have to wait."""
     match obstacle:
         case Obstacle.DEACTIVATED if trial.admits_alone(
-            [_changed(_queued_again(dataclasses.replace(workload, active=True)))]
+            [_changed(_queued_again(structs.replace(workload, active=True)))]
         ):
             return (Activate(),)
         case Obstacle.LOCAL_QUEUE_MISSING | Obstacle.CLUSTER_QUEUE_MISSING:
@@ -100,13 +101,13 @@ def find_outside(
 
 def _changed(workload: values.Workload) -> events.WorkloadChanged:
     """The changed workload as an event; its scheduling hash is no longer known."""
-    return events.WorkloadChanged(workload=dataclasses.replace(workload, scheduling_hash=""))
+    return events.WorkloadChanged(workload=structs.replace(workload, scheduling_hash=""))
 
 
 def _queued_again(workload: values.Workload) -> values.Workload:
     """The workload as the controllers make it when nothing keeps it out of its queue any more."""
     requeued = True if workload.requeued is False else workload.requeued
-    return dataclasses.replace(workload, requeued=requeued)
+    return structs.replace(workload, requeued=requeued)
 
 
 # Misconfiguration.
@@ -168,11 +169,11 @@ def _cover_resources(entry: CycleEntry) -> _Repair | None:
     added = {resource: values.Quota(nominal=amount) for resource, amount in amounts.items()}
     group = values.ResourceGroup(
         covered_resources=(*first.covered_resources, *added),
-        flavors=tuple(dataclasses.replace(flavor, resources={**flavor.resources, **added}) for flavor in first.flavors),
+        flavors=tuple(structs.replace(flavor, resources={**flavor.resources, **added}) for flavor in first.flavors),
     )
     return _Repair(
         remedy=CoverResources(amounts=amounts),
-        change_queue=lambda queue: dataclasses.replace(queue, resource_groups=(group, *others)),
+        change_queue=lambda queue: structs.replace(queue, resource_groups=(group, *others)),
     )
 
 
@@ -185,7 +186,7 @@ def _drop_requests(entry: CycleEntry) -> _Repair | None:
     )
     return _Repair(
         remedy=DropRequests(resources=tuple(sorted(amounts))),
-        change_workload=lambda workload: dataclasses.replace(workload, pod_sets=pod_sets),
+        change_workload=lambda workload: structs.replace(workload, pod_sets=pod_sets),
     )
 
 
@@ -200,7 +201,7 @@ def _reduce_requests(
         return None  # `_drop_requests` or `_fewer_pods` is better
     return _Repair(
         remedy=ReduceRequests(amounts=amounts),
-        change_workload=lambda before: dataclasses.replace(
+        change_workload=lambda before: structs.replace(
             before,
             pod_sets=tuple(
                 limits.with_pod_requests(pod_set, amounts.get(pod_set.name, {})) for pod_set in before.pod_sets
@@ -215,7 +216,7 @@ def _select_namespace(state: EngineState, entry: CycleEntry) -> _Repair | None:
         return None
     return _Repair(
         remedy=SelectNamespace(),
-        change_queue=lambda queue: dataclasses.replace(queue, namespace_selector=values.LabelSelector()),
+        change_queue=lambda queue: structs.replace(queue, namespace_selector=values.LabelSelector()),
     )
 
 
@@ -243,7 +244,7 @@ def _drop_checks(queue: ClusterQueueState) -> _Repair | None:
         return None
     return _Repair(
         remedy=DropChecks(names=tuple(names)),
-        change_queue=lambda before: dataclasses.replace(
+        change_queue=lambda before: structs.replace(
             before,
             admission_checks={name: flavors for name, flavors in before.admission_checks.items() if name not in names},
         ),
@@ -257,13 +258,13 @@ def _resume_cluster_queue(queue: ClusterQueueState) -> _Repair | None:
 
 
 def _resumed(queue: values.ClusterQueue) -> values.ClusterQueue:
-    return dataclasses.replace(queue, stop_policy=values.StopPolicy.NONE)
+    return structs.replace(queue, stop_policy=values.StopPolicy.NONE)
 
 
 def _resume_local_queue(state: EngineState, workload: values.Workload, trial: RemedyTrial) -> tuple[Remedy, ...]:
     local_queue = state.local_queues[workload.local_queue]
     name = local_queue.key.partition("/")[2]
-    resumed = events.LocalQueueChanged(local_queue=dataclasses.replace(local_queue, stop_policy=values.StopPolicy.NONE))
+    resumed = events.LocalQueueChanged(local_queue=structs.replace(local_queue, stop_policy=values.StopPolicy.NONE))
     queued = _changed(_queued_again(workload))
     if trial.admits_alone([resumed, queued]):
         return (ResumeQueue(local_queue=name),)
@@ -282,7 +283,7 @@ def _other_local_queues(state: EngineState, workload: values.Workload, trial: Re
     helpful = [
         key
         for key in keys[:_MAX_LOCAL_QUEUES]
-        if trial.admits_alone([_changed(dataclasses.replace(workload, local_queue=key))])
+        if trial.admits_alone([_changed(structs.replace(workload, local_queue=key))])
     ]
     return (UseLocalQueue(names=tuple(key.partition("/")[2] for key in helpful)),) if helpful else ()
 
@@ -355,17 +356,17 @@ def _short(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> quota_tree.Us
 def _raised(queue: ClusterQueueState, amounts: Mapping[values.FlavorResource, int]) -> events.ClusterQueueChanged:
     def raised(flavor: values.FlavorQuotas) -> values.FlavorQuotas:
         quotas = {
-            resource: dataclasses.replace(
+            resource: structs.replace(
                 quota, nominal=quota.nominal + amounts.get(values.FlavorResource(flavor.name, resource), 0)
             )
             for resource, quota in flavor.resources.items()
         }
-        return dataclasses.replace(flavor, resources=quotas)
+        return structs.replace(flavor, resources=quotas)
 
     groups = tuple(
-        dataclasses.replace(group, flavors=tuple(map(raised, group.flavors))) for group in queue.value.resource_groups
+        structs.replace(group, flavors=tuple(map(raised, group.flavors))) for group in queue.value.resource_groups
     )
-    return events.ClusterQueueChanged(cluster_queue=dataclasses.replace(queue.value, resource_groups=groups))
+    return events.ClusterQueueChanged(cluster_queue=structs.replace(queue.value, resource_groups=groups))
 
 
 def _request(state: EngineState, entry: CycleEntry) -> quota_tree.Usage | None:
@@ -408,11 +409,11 @@ def _higher_priority(state: EngineState, entry: CycleEntry, trial: RemedyTrial) 
         return None
     own = entry.pending.workload.priority
     for priority in _priorities_above(state, entry):
-        raised = dataclasses.replace(entry.pending.workload, priority=priority + 1)
+        raised = structs.replace(entry.pending.workload, priority=priority + 1)
         attempt = CycleEntry(PendingWorkload(raised, state.policy), entry.queue)
         if nominate.best_nomination(state, attempt).targets:
             raised_priority = max(own, priority + 1)
-            changed = _changed(dataclasses.replace(entry.pending.workload, priority=raised_priority))
+            changed = _changed(structs.replace(entry.pending.workload, priority=raised_priority))
             return HigherPriority(priority=raised_priority) if trial.admits([changed]) else None
     return None
 
@@ -448,7 +449,7 @@ def _fewer_pods(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> Fe
         return result if result.mode is Mode.FIT else None
 
     reducible = [
-        dataclasses.replace(pod_set, spec_count=pod_set.count, min_count=min(1, pod_set.count))
+        structs.replace(pod_set, spec_count=pod_set.count, min_count=min(1, pod_set.count))
         for pod_set in workload.pod_sets
     ]
     result = nominate.search_counts(reducible, attempt)
@@ -456,11 +457,9 @@ def _fewer_pods(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> Fe
         return None
     counts = {pod_set.name: pod_set.count for pod_set in result.pod_sets}
     pod_sets = tuple(_resized(pod_set, counts[pod_set.name]) for pod_set in workload.pod_sets)
-    return (
-        FewerPods(counts=counts) if trial.admits([_changed(dataclasses.replace(workload, pod_sets=pod_sets))]) else None
-    )
+    return FewerPods(counts=counts) if trial.admits([_changed(structs.replace(workload, pod_sets=pod_sets))]) else None
 
 
 def _resized(pod_set: values.PodSet, count: int) -> values.PodSet:
     requests = {name: amount // max(1, pod_set.count) * count for name, amount in pod_set.requests.items()}
-    return dataclasses.replace(pod_set, count=count, spec_count=count, requests=requests)
+    return structs.replace(pod_set, count=count, spec_count=count, requests=requests)

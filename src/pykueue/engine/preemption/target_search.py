@@ -8,8 +8,9 @@ runs `classical_targets`, or `fair_sharing_targets` with fair sharing. `nominate
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from pykueue.engine import values
 from pykueue.engine.policy import Policy
@@ -31,8 +32,7 @@ class PreemptionTarget(NamedTuple):
     reason: PreemptionReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptionSearch:
+class PreemptionSearch(msgspec.Struct, frozen=True, kw_only=True):
     state: EngineState
     queue: ClusterQueueState
     workload: values.Workload
@@ -41,7 +41,7 @@ class PreemptionSearch:
     needed: frozenset[quota_tree.Index]
     """Flavor-resources without enough quota; only workloads that use one of them are candidates.
     """
-    placement_requests: PlacementRequests = field(default_factory=dict)
+    placement_requests: PlacementRequests = msgspec.field(default_factory=dict)
     """Pods that also need topology domains."""
 
     def fits(self, *, borrowing: bool) -> bool:

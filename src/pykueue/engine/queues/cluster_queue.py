@@ -1,7 +1,6 @@
 """The state of one cluster queue: value, node in the quota tree, pending queue, reservations."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pykueue.engine import values
@@ -18,8 +17,7 @@ MAX_HASHES = 16
 """Nominations of so many scheduling hashes are kept for each cluster queue."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementPolicy(values.Value):
+class PlacementPolicy(values.Value, frozen=True, kw_only=True):
     """How a cluster queue places pods on topology domains."""
 
     flavors: tuple[values.FlavorName, ...] = ()
@@ -32,14 +30,12 @@ class PlacementPolicy(values.Value):
     """MultiKueue: the worker cluster places the pods."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedFlavor(values.Value):
+class IndexedFlavor(values.Value, frozen=True, kw_only=True):
     name: values.FlavorName
     indices: Mapping[values.ResourceName, quota_tree.Index]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedGroup(values.Value):
+class IndexedGroup(values.Value, frozen=True, kw_only=True):
     """A resource group with the indices of its flavor-resources in the quota tree."""
 
     covered: frozenset[values.ResourceName]

@@ -7,7 +7,8 @@ controllers report them.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.engine import values
 from pykueue.engine.quota import quota_tree
@@ -16,8 +17,7 @@ from pykueue.engine.quota.amounts import UNLIMITED, add, sub
 _PER_MILLE = 1000.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DominantResourceShare:
+class DominantResourceShare(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     ratio: float = 0.0
     """Greatest ratio of borrowed to lendable amount, in thousandths, without the weight."""

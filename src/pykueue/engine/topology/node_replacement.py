@@ -1,6 +1,6 @@
 """Replacing a failed node in a topology assignment: which pods move, and into which domain."""
 
-import dataclasses
+from msgspec import structs
 
 from pykueue.engine import reasons
 from pykueue.engine.topology import placement_request
@@ -13,7 +13,7 @@ def without_node(assignment: TopologyAssignment, node: str) -> tuple[TopologyAss
     """The assignment without the node, and how many pods were on the node."""
     remaining = tuple(domain for domain in assignment.domains if domain.values[-1] != node)
     missing = sum(domain.pods for domain in assignment.domains if domain.values[-1] == node)
-    return dataclasses.replace(assignment, domains=remaining), missing
+    return structs.replace(assignment, domains=remaining), missing
 
 
 def check_not_stale(tree: DomainTree, remaining: TopologyAssignment) -> None:
@@ -48,10 +48,10 @@ def reduced(request: PlacementRequest, missing: int, *, confined: bool) -> Place
     applies.
     """
     if not (confined and request.slices and request.request and missing % placement_request.slice_size_of(request)):
-        return dataclasses.replace(request, count=missing)
+        return structs.replace(request, count=missing)
     whole = next((layer for layer in reversed(request.slices) if missing % layer.size == 0), None)
-    topology = dataclasses.replace(request.request, slices=() if whole is None else (whole,))
-    return dataclasses.replace(request, count=missing, request=topology)
+    topology = structs.replace(request.request, slices=() if whole is None else (whole,))
+    return structs.replace(request, count=missing, request=topology)
 
 
 def truncated(assignment: TopologyAssignment, count: int) -> TopologyAssignment:
@@ -62,7 +62,7 @@ def truncated(assignment: TopologyAssignment, count: int) -> TopologyAssignment:
             break
         domains.append(TopologyDomain(domain.values, min(domain.pods, count)))
         count -= domain.pods
-    return dataclasses.replace(assignment, domains=tuple(domains))
+    return structs.replace(assignment, domains=tuple(domains))
 
 
 def merged(tree: DomainTree, remaining: TopologyAssignment, moved: TopologyAssignment) -> TopologyAssignment:

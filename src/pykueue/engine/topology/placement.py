@@ -7,7 +7,6 @@ Called by `cache`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pykueue.engine.reasons import PlacementReason, ReplacementNodeMissing
 from pykueue.engine.topology import counting, node_replacement, placement_request, selection
@@ -20,8 +19,7 @@ Assumed = dict[DomainId, dict[ResourceName, int]]
 """Usage of pods that were placed in the same attempt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementFailure(Value):
+class PlacementFailure(Value, frozen=True, kw_only=True):
     pod_set: PodSetName
     reason: PlacementReason
 

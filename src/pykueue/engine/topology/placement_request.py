@@ -5,7 +5,8 @@ domains.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.engine import reasons, values
 from pykueue.engine.policy import TopologyPolicy
@@ -31,8 +32,7 @@ class Unplaceable(Exception):  # noqa: N818 - a result of the search, not an err
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementRequest(Value):
+class PlacementRequest(Value, frozen=True, kw_only=True):
     """Pods of one pod set that need topology domains in one flavor."""
 
     name: values.PodSetName
@@ -41,7 +41,7 @@ class PlacementRequest(Value):
     """Requests of one pod, without the one unit of `pods` that every pod uses."""
     request: TopologyRequest | None = None
     tolerations: tuple[Toleration, ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
     preferred_terms: tuple[values.PreferredTerm, ...] = ()
     earlier: TopologyAssignment | None = None
@@ -75,8 +75,7 @@ class PlacementRequest(Value):
         return self.is_implied or self.is_slice_only or (self.request is not None and bool(self.request.unconstrained))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedRequest(Value):
+class ResolvedRequest(Value, frozen=True, kw_only=True):
     """A placement request in terms of a tree of domains."""
 
     level: int

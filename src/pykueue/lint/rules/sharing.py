@@ -1,7 +1,8 @@
 """Fair sharing: weights of zero or without effect, and settings that turn it off silently."""
 
-import dataclasses
 from collections.abc import Iterator
+
+from msgspec import structs
 
 from pykueue.api.manifest_validation import Severity
 from pykueue.api.times import SECOND_NS
@@ -64,7 +65,7 @@ def _weights(queue_set: QueueSet) -> Iterator[LintFinding]:
 
 def _last(queue_set: QueueSet, queue: values.ClusterQueue) -> tuple[str, ...]:
     """Its job comes first and is admitted last; nothing if there is nobody to compete with."""
-    policy = dataclasses.replace(queue_set.policy, fair_sharing=queue_set.policy.fair_sharing or FairSharing())
+    policy = structs.replace(queue_set.policy, fair_sharing=queue_set.policy.fair_sharing or FairSharing())
     probe = SmallWorld(queue_set, policy=policy)
     for other in queue_set.tree_of(queue):
         for pair, quota in quotas.pairs(queue):
@@ -111,13 +112,13 @@ def _half_life(queue_set: QueueSet) -> Iterator[LintFinding]:
 def _forgotten(queue_set: QueueSet, queue: values.ClusterQueue, sharing: AdmissionFairSharing) -> tuple[str, ...]:
     """The same jobs twice: with the half-life of the set, and with an hour."""
     story = _two_queues(queue_set, queue, sharing)
-    other = _two_queues(queue_set, queue, dataclasses.replace(sharing, half_life_ns=_HOUR_NS))
+    other = _two_queues(queue_set, queue, structs.replace(sharing, half_life_ns=_HOUR_NS))
     return (*story, "with a half-life of 1h instead:", *other[len(story) - 1 :]) if story != other else ()
 
 
 def _two_queues(queue_set: QueueSet, queue: values.ClusterQueue, sharing: AdmissionFairSharing) -> tuple[str, ...]:
     pair = max(quotas.pairs(queue), key=lambda share: share[1].nominal)[0]
-    world = SmallWorld(queue_set, policy=dataclasses.replace(queue_set.policy, admission_fair_sharing=sharing))
+    world = SmallWorld(queue_set, policy=structs.replace(queue_set.policy, admission_fair_sharing=sharing))
     capacity = world.capacity(queue.name, pair)
     for name in ("busy", "quiet"):
         world.add_local_queue(name, queue.name)

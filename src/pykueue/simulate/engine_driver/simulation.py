@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.scheduler.cycle_runner import CYCLES_REMEMBERED
 from pykueue.controllers.workloads.transitions import backoff_seconds
@@ -217,7 +219,7 @@ class Simulation:
         self.engine.handle(events.NodeGone(at_ns=self.now_ns, name=name))
         for job in [job for job in self.runs.values() if _is_placed_on(job.workload, name)]:
             nodes = (*job.workload.unhealthy_nodes, name)
-            self._send(job, lifecycle.changed(job.workload, unhealthy_nodes=nodes))
+            self._send(job, structs.replace(job.workload, unhealthy_nodes=nodes))
 
     def next_ns(self) -> int | None:
         """When something happens next; None if nothing will."""
@@ -408,7 +410,7 @@ class Simulation:
             self._start(job)
 
     def _became_ready(self, job: JobRun) -> None:
-        self._send(job, lifecycle.changed(job.workload, pods_ready=True))
+        self._send(job, structs.replace(job.workload, pods_ready=True))
 
     def _pods_ready_timeout(self, job: JobRun) -> None:
         pods_ready = self._pods_ready
@@ -435,7 +437,7 @@ class Simulation:
         job.evictions += 1
         lost_ns = self._stop_work(job)
         workload = lifecycle.evicted(job.workload, reason, self.now_ns, preemption_reason=preemption_reason)
-        self._send(job, lifecycle.changed(workload, requeue_at_ns=requeue_at_ns))
+        self._send(job, structs.replace(workload, requeue_at_ns=requeue_at_ns))
         if self._observer is not None:
             self._observer.evicted(job, self.now_ns, reason=reason, by=by, lost_ns=lost_ns)
         self._set_timer(self.now_ns + self.options.eviction_delay_ns, self._stopped, job)
