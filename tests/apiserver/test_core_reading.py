@@ -1,9 +1,9 @@
 """Lists at versions and watches in all their forms, on the core itself."""
 
 import asyncio
-import dataclasses
 
 import pytest
+from msgspec import structs
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
@@ -208,7 +208,7 @@ async def test_a_watcher_that_cannot_be_shown_a_change_is_ended_and_the_others_g
     def fail(obj):
         raise ValueError("no such shape")
 
-    broken = dataclasses.replace(CONFIG_MAP, version="v0", from_storage=fail)
+    broken = structs.replace(CONFIG_MAP, version="v0", from_storage=fail)
     first, second = Recorder(), Recorder()
     await core.watch(ResourceTarget(kind=broken, namespace="default"), WatchCall(), first)
     await core.watch(ALL, WatchCall(), second)
@@ -244,7 +244,7 @@ async def test_a_list_that_decodes_every_object_gives_others_their_turns(core, m
 
 
 async def test_a_list_that_converts_every_object_gives_others_their_turns(core, many):
-    converted = dataclasses.replace(many.kind, version="v1beta1", from_storage=lambda obj: {**obj, "x": 1})
+    converted = structs.replace(many.kind, version="v1beta1", from_storage=lambda obj: {**obj, "x": 1})
     turns, page = await turns_of(core.list(ResourceTarget(kind=converted, namespace="default"), ListCall()))
     assert page.decode()[0]["x"] == 1
     assert turns > 10

@@ -1,8 +1,7 @@
 """Each problem of a cluster is found, and its finding has the command that repairs it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pykueue.api import resources
 from pykueue.install import diagnosis

@@ -1,8 +1,7 @@
 """Problems of `pykueue up` are found, and each has a command."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pykueue.install import local_diagnosis
 from pykueue.install.diagnosis import Finding

@@ -6,13 +6,16 @@
       conflict 409 · expired 410 · too_large 413 · unsupported_media_type 415 · invalid 422
       too_many_requests 429
 
+import msgspec
+
 The API server, every client and the readers of files raise ApiError; only the edges catch it.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 OMIT_VALUE = object()
 """Marks a FieldError whose message does not show the offending value."""
@@ -37,8 +40,7 @@ _WITHOUT_VALUE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """The error of one field.
 
     `str()` is the text of k8s.io/apimachinery: `path: Invalid value: "x": detail`.

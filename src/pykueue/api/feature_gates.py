@@ -1,5 +1,7 @@
 """Kueue's feature gates: default, stage, the gates that each one requires, and who reads it.
 
+import msgspec
+
 Admission rules read them through `Settings.feature_gates`, which holds only what the administrator
 set. `api.configuration` refuses unknown gates, locked values and a gate without the gates that it
 requires. A gate that nobody reads says why (`limits`): `api.configuration.effects` warns of it.
@@ -9,7 +11,8 @@ docs/compatibility.md is made from this table.
 import enum
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 
 class GateStage(enum.Enum):
@@ -19,8 +22,7 @@ class GateStage(enum.Enum):
     DEPRECATED = "Deprecated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
     is_on: bool
     stage: GateStage
     is_locked: bool = False

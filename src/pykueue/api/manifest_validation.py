@@ -33,8 +33,7 @@ class Severity(enum.Enum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestFinding:
+class ManifestFinding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     file: str
     line: int

@@ -8,10 +8,11 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 from pykueue.api import json_text, yaml_reader
 from pykueue.api.scheme import Object
@@ -23,8 +24,7 @@ _DEEPEST_PATH = 2 * json_text.DEEPEST
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestError:
+class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
     """A document that could not be read."""
 
     file: str
@@ -35,8 +35,7 @@ class ManifestError:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(msgspec.Struct, frozen=True, kw_only=True):
     """One object, and its position in a file."""
 
     object: Object

@@ -1,5 +1,7 @@
 """Kubernetes quantities: exact, parsed and printed as Kubernetes does.
 
+import msgspec
+
 A quantity is an integer number of nano-units (the finest unit of Kubernetes; finer input is
 rounded up) and a format. Used by validation, by `translate` (which passes plain integers to the
 engine) and wherever a quantity is printed.
@@ -8,7 +10,8 @@ engine) and wherever a quantity is printed.
 import enum
 import functools
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 NANO_PER_UNIT = 10**9
 MAX_UNITS = 2**63 - 1
@@ -34,8 +37,7 @@ class QuantityError(ValueError):
     """The text is not a quantity; the message is that of Kubernetes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True):
     nano: int
     format: Format = Format.DECIMAL_SI
 

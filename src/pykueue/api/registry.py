@@ -1,6 +1,6 @@
 """The registry of all kinds that `api` defines, with their admission rules, in one Scheme."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pykueue.api.builtin import kinds as builtin_kinds
 from pykueue.api.kueue import kinds as kueue_kinds

@@ -9,7 +9,6 @@ an embedded resource has apiVersion, kind and metadata. `api.admission` calls `u
 
 import copy
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -73,8 +72,7 @@ def prune(schema: Schema, obj: Object, unchanged: Container[str] = ()) -> Object
     return obj
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownField:
+class UnknownField(msgspec.Struct, frozen=True):
     """A field that the schema does not have, and the names of its siblings that it has."""
 
     path: str

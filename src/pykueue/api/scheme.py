@@ -6,7 +6,6 @@ the server's own copy.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -45,8 +44,7 @@ class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(msgspec.Struct, frozen=True, kw_only=True):
     """A column of `kubectl get`, as in a CRD; a `priority` above 0 appears only with `-o wide`."""
 
     name: str
@@ -79,19 +77,18 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
     settings: "Settings"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Kueue Configuration that admission reads. Loaded by `api.configuration`."""
 
     frameworks: frozenset[str] = frozenset({"batch/job"})
     manage_jobs_without_queue_name: bool = False
     managed_jobs_namespace_selector: Mapping[str, Any] | None = None
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    custom_jobs: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    custom_jobs: Mapping[tuple[str, str], tuple[str, ...]] = msgspec.field(default_factory=dict)
     """(group, kind) of the job kinds that the Configuration describes, to their suspend field."""
     external_jobs: frozenset[Resource] = frozenset()
     """The job kinds that other controllers queue (`integrations.externalFrameworks`)."""
-    custom_plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    custom_plurals: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """The plurals of these kinds, where they are not the kind in lower case with an s."""
 
 
@@ -119,8 +116,7 @@ Reader = Callable[[Object], list[str]]
 """Replaces lenient spellings in place, before unknown fields are searched; returns warnings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind in one version."""
 
     group: str
@@ -131,7 +127,9 @@ class Kind:
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    schema: Schema = field(default_factory=lambda: {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    schema: Schema = msgspec.field(
+        default_factory=lambda: {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    )
     columns: tuple[Column, ...] = ()
     has_status: bool = True
     scale: Mapping[str, str] | None = None

@@ -4,8 +4,9 @@ The embedded API filters lists and watches with them; controllers match namespac
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import errors, selector_text
 from pykueue.api.rules import syntax
@@ -13,8 +14,7 @@ from pykueue.api.rules import syntax
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One term of a label selector; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
@@ -110,8 +110,7 @@ def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     path: str
     value: str
     is_equal: bool

@@ -3,13 +3,13 @@
 The schemas are those of the version of the request; the rules of webhooks see the storage version.
 """
 
-import dataclasses
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
+from msgspec import structs
 
 from pykueue.api import errors, reserved_keys, schema
 from pykueue.api.admission import AdmissionPipeline
@@ -203,7 +203,7 @@ def _relative_to_status(error: FieldError) -> FieldError:
     if not error.field.startswith("status."):
         return error
     from_top, from_status = f"{error.field} in body", f"{error.field.removeprefix('status.')} in body"
-    return dataclasses.replace(error, detail=error.detail.replace(from_top, from_status, 1))
+    return structs.replace(error, detail=error.detail.replace(from_top, from_status, 1))
 
 
 def _warning(unknown: UnknownField) -> str:

@@ -5,8 +5,9 @@ Existing LocalQueues stay as they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import objects, resources, selectors
 from pykueue.api.scheme import Object
@@ -15,8 +16,7 @@ from pykueue.kube.controller import writes
 STATIC, AS_CLUSTER_QUEUE = "Static", "AsClusterQueue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopulatorOptions:
+class PopulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
     local_queue_name: str = "default"
     name_mode: str = STATIC
     """AsClusterQueue names each LocalQueue after its ClusterQueue."""

@@ -7,8 +7,9 @@ without I/O; `app.side_controllers` calls it when a Workload changes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import conditions, objects, resources, selectors
 from pykueue.api.labels import PRIORITY_BOOST
@@ -16,8 +17,7 @@ from pykueue.api.scheme import Object
 from pykueue.kube.controller import writes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoosterOptions:
+class BoosterOptions(msgspec.Struct, frozen=True, kw_only=True):
     interval_ns: int = 0
     """How long a Workload keeps its priority after its admission; 0 turns the booster off."""
     negative_boost: int = 100_000

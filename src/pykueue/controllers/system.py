@@ -3,8 +3,9 @@
 import asyncio
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import resources as kinds
 from pykueue.api.scheme import Resource
@@ -73,8 +74,7 @@ class CacheSyncError(Exception):
     """The API did not list what the controllers need in the time that the Configuration sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerLoop:
+class ControllerLoop(msgspec.Struct, frozen=True):
     """A queue of keys and its reconciler; it waits for `CACHED_KINDS` and `kinds` in the cache."""
 
     queue: WorkQueue[Any]

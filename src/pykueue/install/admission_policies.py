@@ -5,8 +5,9 @@ network.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api.scheme import Object, Resource
 
@@ -14,8 +15,7 @@ _API_VERSION = "admissionregistration.k8s.io/v1"
 _DOMAIN = "pykueue.dev"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The writes that a policy matches; `conditions` are (name, CEL) pairs."""
 
     resource: Resource
@@ -43,16 +43,14 @@ class Subject:
         return spec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """An object in the namespace of the write; the policy acts only where it exists."""
 
     resource: Resource
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutation:
+class Mutation(msgspec.Struct, frozen=True, kw_only=True):
     """`text` is CEL for an `Object{…}` to merge or for a list of JSON patches."""
 
     text: str

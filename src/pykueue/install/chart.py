@@ -7,10 +7,10 @@ Called by `tools/chart.py`.
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading

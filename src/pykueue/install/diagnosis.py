@@ -4,7 +4,8 @@ Pure: `pykueue doctor` collects the `Facts` and prints the findings.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api.scheme import Object, Resource
 
@@ -19,8 +20,7 @@ _UNCONVERTED = '--type=merge --patch \'{"spec":{"conversion":{"strategy":"None",
 _VISIBILITY = "visibility.kueue.x-k8s.io"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     is_good: bool
     detail: str
@@ -36,8 +36,7 @@ class Finding:
         return f"{self.detail} {', '.join(names)}{more}" if names else self.detail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookFacts:
+class WebhookFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about an installation with webhooks instead of policies."""
 
     missing: tuple[str, ...] = ()
@@ -50,8 +49,7 @@ class WebhookFacts:
     """The controller is reached by a URL instead of a Service."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
     version: tuple[int, int]
     clock_error_seconds: float
     wanted_definitions: frozenset[str]
@@ -66,7 +64,7 @@ class Facts:
     lease_holder: str = ""
     lease_age_seconds: float | None = None
     namespace: str = "kueue-system"
-    frameworks: dict[str, Resource] = field(default_factory=dict)
+    frameworks: dict[str, Resource] = msgspec.field(default_factory=dict)
     served: frozenset[tuple[str, str]] = frozenset()
     """(group, plural) of the resources that the API server serves."""
     unreachable: frozenset[str] = frozenset()

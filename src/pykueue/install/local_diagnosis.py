@@ -4,15 +4,15 @@ Pure: `pykueue doctor` collects the `LocalFacts` and prints the findings.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import conditions, labels, objects
 from pykueue.api.scheme import Object
 from pykueue.install.diagnosis import Finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalFacts:
+class LocalFacts(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     nodes: tuple[Object, ...] = ()
     cluster_queues: tuple[Object, ...] = ()

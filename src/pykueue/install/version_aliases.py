@@ -7,8 +7,10 @@ written under the old name to the new one, which the controllers read.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import json_copy, registry
 from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
@@ -27,8 +29,7 @@ both versions.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alias:
+class Alias(msgspec.Struct, frozen=True, kw_only=True):
     """A field of v1beta1 and the field of v1beta2 that has its value; both are below `spec`."""
 
     kind: str

@@ -6,8 +6,9 @@ ignored. The webhooks have Kueue's names, which users see in refusals.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import registry, resources
 from pykueue.api.configuration.types import Configuration
@@ -35,8 +36,7 @@ _NOT_BEING_DELETED = {
 """Updates of objects that are being deleted pass, whether the webhook answers or not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the webhooks: a Service, or a URL outside the cluster (https://host:port)."""
 
     namespace: str
@@ -54,8 +54,7 @@ class Endpoint:
         return {"service": {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
+class Entries(msgspec.Struct, frozen=True, kw_only=True):
     """The webhooks of one kind or of several, by configuration."""
 
     mutating: tuple[Object, ...] = ()

@@ -1,7 +1,8 @@
 """Runs every rule on a set of queues, and finds the line of each finding in the files."""
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import structs
 
 from pykueue.api import objects
 from pykueue.api.configuration import loading, sources
@@ -101,4 +102,4 @@ def _with_line(finding: LintFinding, positions: Mapping[tuple[str, str, str], Do
     if document is None:
         return finding
     line = document.line_of(finding.field) if finding.field else document.line
-    return dataclasses.replace(finding, file=document.file, line=line)
+    return structs.replace(finding, file=document.file, line=line)

@@ -1,12 +1,11 @@
 """Rules and findings as data."""
 
-from dataclasses import dataclass
+import msgspec
 
 from pykueue.api.manifest_validation import Severity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintRule:
+class LintRule(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that may be wrong. docs/lint.md has a section for each id."""
 
     id: str
@@ -17,8 +16,7 @@ class LintRule:
     """What to do about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintSubject:
+class LintSubject(msgspec.Struct, frozen=True, kw_only=True):
     """The object that a finding is about."""
 
     kind: str
@@ -30,8 +28,7 @@ class LintSubject:
         return f"{self.kind} {name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintFinding:
+class LintFinding(msgspec.Struct, frozen=True, kw_only=True):
     rule: LintRule
     subject: LintSubject
     message: str

@@ -5,9 +5,9 @@ judged: a flavor that the set does not define is taken to exist.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from pykueue.api import objects, resources
@@ -24,22 +24,20 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 _GROWING_KINDS = ("NodePool",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedJob:
+class QueuedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job or a Workload that waits for quota, and the Workload that it has."""
 
     subject: LintSubject
     workload: values.Workload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSet:
-    cluster_queues: dict[values.ClusterQueueName, values.ClusterQueue] = field(default_factory=dict)
-    cohorts: dict[values.CohortName, values.Cohort] = field(default_factory=dict)
-    local_queues: dict[values.LocalQueueKey, values.LocalQueue] = field(default_factory=dict)
-    flavors: dict[values.FlavorName, values.ResourceFlavor] = field(default_factory=dict)
-    checks: dict[values.CheckName, values.AdmissionCheck] = field(default_factory=dict)
-    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
+class QueueSet(msgspec.Struct, frozen=True, kw_only=True):
+    cluster_queues: dict[values.ClusterQueueName, values.ClusterQueue] = msgspec.field(default_factory=dict)
+    cohorts: dict[values.CohortName, values.Cohort] = msgspec.field(default_factory=dict)
+    local_queues: dict[values.LocalQueueKey, values.LocalQueue] = msgspec.field(default_factory=dict)
+    flavors: dict[values.FlavorName, values.ResourceFlavor] = msgspec.field(default_factory=dict)
+    checks: dict[values.CheckName, values.AdmissionCheck] = msgspec.field(default_factory=dict)
+    namespaces: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     """The labels of the namespaces that the set defines."""
     nodes: tuple[Object, ...] = ()
     nodes_may_grow: bool = False
@@ -47,7 +45,7 @@ class QueueSet:
     jobs: tuple[QueuedJob, ...] = ()
     priorities: frozenset[int] = frozenset()
     """The values of the priority classes."""
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = msgspec.field(default_factory=Policy)
     configuration: Mapping[str, Any] | None = None
     """None if the set has no Configuration: the defaults are in force."""
     is_complete: bool = False

@@ -5,7 +5,6 @@ decisions, as kind and workload, so that a replay can be compared with what was 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -26,8 +25,7 @@ class RecordError(Exception):
     """The ring has a record that this version of pykueue cannot read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentHeader:
+class SegmentHeader(msgspec.Struct, frozen=True, kw_only=True):
     """The first record of a segment."""
 
     format: int

@@ -10,7 +10,8 @@ and where flavor scans stopped. These are tried again in the first cycles.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.engine import decisions, events
 from pykueue.engine.engine import Engine
@@ -20,8 +21,7 @@ from pykueue.recording.records import Summary
 from pykueue.recording.ring import ObjectKey, Segment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayStep:
+class ReplayStep(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded event, and what the replaying engine decided."""
 
     number: int

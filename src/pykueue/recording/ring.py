@@ -17,9 +17,10 @@ import struct
 import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 import pykueue
 from pykueue.engine import decisions, events
@@ -45,8 +46,7 @@ ObjectKey = tuple[str, str]
 _Queued = tuple[events.EngineEvent, list[decisions.Decision] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingOptions:
+class RingOptions(msgspec.Struct, frozen=True, kw_only=True):
     directory: Path
     size: int = DEFAULT_BYTES
     """About how many bytes all segments may take."""

@@ -12,8 +12,9 @@ import random
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pykueue.api import entropy
 from pykueue.api.times import SECOND_NS
@@ -42,8 +43,7 @@ class ViolationError(AssertionError):
     """An invariant does not hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a run did."""
 
     seed: int

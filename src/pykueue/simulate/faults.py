@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
@@ -26,8 +27,7 @@ LONGEST_DELAY = 2.0
 """Seconds; less than a leader that cannot renew its lease has left until another one may lead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRates:
+class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     """How probable a fault is: of each request, and of each event of a watch."""
 
     slow: float = 0.3

@@ -14,6 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from pykueue.api.configuration import loading, shipped
 from pykueue.api.scheme import Object
 from pykueue.simulate import what_if
@@ -33,8 +35,7 @@ def default_configuration() -> Mapping[str, Any]:
     return loading.complete(shipped.document()).document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLoss:
+class NodeLoss(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     at_ns: int
 
@@ -119,8 +120,7 @@ def _progress_of(simulation: Simulation, progress: Progress | None) -> Callable[
     return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantResult:
+class VariantResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is compared between variants; it travels between processes."""
 
     name: str

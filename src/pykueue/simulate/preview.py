@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
@@ -31,8 +33,7 @@ _MOST_LINES = 20
 _FOR_EVER = (RequeueReason.NO_FIT, RequeueReason.NAMESPACE_MISMATCH)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
     """What differs with the change; times are seconds from now."""
 
     admitted: list[tuple[str, float]]

@@ -4,8 +4,9 @@ Most features are on in some runs only, so that each is met alone and together w
 """
 
 import random
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pykueue.api.scheme import Object
 
@@ -27,8 +28,7 @@ _RACKS, _HOSTS = 2, 2
 _HOST_CPU = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The features of one run."""
 
     fair_sharing: bool = False
@@ -38,7 +38,7 @@ class Profile:
     topology: bool = False
     checks: bool = False
     concurrent_admission: bool = False
-    nodes: tuple[Object, ...] = field(default=())
+    nodes: tuple[Object, ...] = msgspec.field(default=())
 
     @property
     def configuration(self) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import copy
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import yaml
 
 from pykueue.api import objects
@@ -31,8 +31,7 @@ _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?::(\d+))?")
 _MOST_VARIANTS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One change of one field."""
 
     kind: str
@@ -43,8 +42,7 @@ class Setting:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     settings: tuple[Setting, ...] = ()
     objects: tuple[Object, ...] = ()

@@ -6,8 +6,9 @@ request is that of the most expensive device that matches, times the number of d
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import objects, quantity
 from pykueue.api.errors import FieldError, Verbatim
@@ -25,8 +26,7 @@ from pykueue.translate.device_selectors import (
 _MOST = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSource:
+class DeviceSource(msgspec.Struct, frozen=True, kw_only=True):
     """A counter or capacity of the devices of a driver, and the resource it is charged as."""
 
     resource: str

@@ -7,8 +7,9 @@ Called by the scheduler and by the workload controller.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pykueue.api import objects, quantity
 from pykueue.api.errors import FieldError, Verbatim
@@ -27,33 +28,30 @@ from pykueue.translate.device_selectors import (
 _NIL = Verbatim("null")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRules:
+class DeviceRules(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that decide how devices are counted."""
 
     enabled: bool = True
     rejects_when_disabled: bool = True
     counts_extended_resources: bool = True
-    resource_of: Mapping[str, str] = field(default_factory=dict)
+    resource_of: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The resource name of each DeviceClass."""
-    sources: device_sources.Sources = field(default_factory=dict)
+    sources: device_sources.Sources = msgspec.field(default_factory=dict)
     """The counters and capacities of each DeviceClass that is counted by them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFault:
+class DeviceFault(msgspec.Struct, frozen=True, kw_only=True):
     """Why a workload is inadmissible: the messages of its conditions."""
 
     text: str
     requeued_text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCounts:
+class DeviceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """For one pod of each pod set: added amounts, and the extended resources they replace."""
 
-    added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    added: Mapping[str, Mapping[str, int]] = msgspec.field(default_factory=dict)
+    replaced: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
 
 
 NO_DEVICES = DeviceCounts()

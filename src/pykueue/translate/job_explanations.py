@@ -7,8 +7,9 @@ reads the objects.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pykueue.api import conditions, labels, objects, task_indexes, times
 from pykueue.api.scheme import Object
@@ -34,8 +35,7 @@ _LONGEST_MESSAGE = 4096
 _PREEMPTOR = re.compile(r"a workload \(UID: ([^,]*), JobUID: [^)]*\)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFacts:
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The objects that belong to one job.
 
     `existing` has the names of queues and classes, by kind, of the kinds that could be read.
@@ -60,16 +60,15 @@ class JobFacts:
     cluster_queue: Object | None = None
     admission_checks: tuple[Object, ...] = ()
     """Those of its cluster queue."""
-    existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    existing: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Names by kind: LocalQueue (of the namespace), ClusterQueue, ResourceFlavor, and others."""
     waits_for: tuple[tuple[str, bool], ...] = ()
     """Of each Job that it waits for (`--after`) what is missing, and whether that is for ever."""
-    workload_names: Mapping[str, str] = field(default_factory=dict)
+    workload_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Workloads by UID, to name the one that preempted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobReport:
+class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     summary: str
     lines: tuple[str, ...] = ()

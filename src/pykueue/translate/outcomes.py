@@ -5,7 +5,8 @@ writes the results, and by replays, which compare them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import conditions
 from pykueue.api.kueue import topology_encoding
@@ -18,8 +19,7 @@ FLAVOR_MIGRATION = "FlavorMigration"
 _MAX_WAIT_NS = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadEvent:
+class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A Kubernetes event about one workload."""
 
     workload: values.WorkloadKey

@@ -7,8 +7,10 @@ by the job controllers.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import errors
 from pykueue.api.json_copy import copied
@@ -23,13 +25,12 @@ class PodSetConflictError(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetInfo:
+class PodSetInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     count: int = 0
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     tolerations: tuple[Object, ...] = ()
     scheduling_gates: tuple[Object, ...] = ()
 

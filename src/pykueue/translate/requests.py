@@ -7,9 +7,10 @@ the admitted usage. Called when a workload enters the engine.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+import msgspec
 
 from pykueue.api import limit_range, objects, quantity, resource_lists
 from pykueue.api.errors import FieldError
@@ -22,8 +23,7 @@ from pykueue.translate import amounts
 from pykueue.translate.devices import NO_DEVICES, DeviceCounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceTransformation:
+class ResourceTransformation(msgspec.Struct, frozen=True, kw_only=True):
     """Counts a requested resource as other resources.
 
     The quantity of `multiply_by` scales the outputs.
@@ -34,28 +34,25 @@ class ResourceTransformation:
     multiply_by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRules:
+class RequestRules(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that decide what counts for quota."""
 
     excluded_prefixes: tuple[str, ...] = ()
-    transformations: Mapping[str, ResourceTransformation] = field(default_factory=dict)
+    transformations: Mapping[str, ResourceTransformation] = msgspec.field(default_factory=dict)
     subtracts_reclaimable_pods: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetRequests:
+class PodSetRequests(msgspec.Struct, frozen=True, kw_only=True):
     """The requests of all pods of a pod set; `flavors` is empty until quota is reserved."""
 
     name: str
     count: int
     requests: Mapping[str, int]
-    flavors: Mapping[str, str] = field(default_factory=dict)
+    flavors: Mapping[str, str] = msgspec.field(default_factory=dict)
     placement: "PodSetPlacement | None" = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetPlacement:
+class PodSetPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """The topology assignment of an admitted pod set, with the requests of one pod on a node."""
 
     levels: tuple[str, ...]

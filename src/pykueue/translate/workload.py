@@ -7,7 +7,6 @@ first.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -31,12 +30,11 @@ MOST_SHARED = 2048
 LARGEST_SHARED_BYTES = 8192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadOptions:
+class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that change how a Workload is read."""
 
-    rules: requests.RequestRules = field(default_factory=requests.RequestRules)
-    device_rules: devices.DeviceRules = field(default_factory=devices.DeviceRules)
+    rules: requests.RequestRules = msgspec.field(default_factory=requests.RequestRules)
+    device_rules: devices.DeviceRules = msgspec.field(default_factory=devices.DeviceRules)
     computes_hash: bool = True
     honors_admission_gates: bool = True
     honors_priority_boost: bool = False

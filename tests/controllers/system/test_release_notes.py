@@ -1,8 +1,7 @@
 """The ways past quota that Kueue's release notes name: none of them works here."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 from tests.controllers.system.cluster import JOBS, job, kueue
 from tests.translate.test_devices import RULES, Inventory, device_class, exactly
 from tests.translate.test_devices import workload as claiming
@@ -77,7 +76,7 @@ def test_two_extended_resources_of_one_quota_resource_are_both_counted():
         device_class(extendedResourceName="example.com/a"),
         device_class("large.example.com", extendedResourceName="example.com/b"),
     ]
-    rules = dataclasses.replace(RULES, resource_of={"gpu.example.com": "gpu", "large.example.com": "gpu"})
+    rules = structs.replace(RULES, resource_of={"gpu.example.com": "gpu", "large.example.com": "gpu"})
     obj = claiming(resources={"requests": {"example.com/a": "2"}})
     containers = obj["spec"]["podSets"][0]["template"]["spec"]["containers"]
     containers.append({"name": "d", "resources": {"requests": {"example.com/b": "3"}}})

@@ -5,7 +5,8 @@ Collected by `api.registry`.
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pykueue.api.builtin import older_versions, schemas
 from pykueue.api.scheme import Column, Kind, Object

@@ -7,16 +7,16 @@ Configuration), `pykueue up` and `pykueue controller` print the warnings.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import feature_gates
 from pykueue.api.rules import reading
 from pykueue.api.scheme import Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldEffect:
+class FieldEffect(msgspec.Struct, frozen=True, kw_only=True):
     read_by: tuple[str, ...] = ()
     """The modules of pykueue through which the field passes; the last one reads it."""
     limits: str = ""
@@ -140,8 +140,7 @@ FIELDS: Mapping[str, FieldEffect] = {
 """By path. An entry also stands for the fields below it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """Something that the administrator set and that has no effect, or not all of it."""
 
     path: str

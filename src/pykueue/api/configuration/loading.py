@@ -2,7 +2,6 @@
 
 import copy
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -23,8 +22,7 @@ class ConfigurationError(Exception):
         self.problems = problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     value: Configuration
     document: Object
     """The same as a v1beta2 object without defaults, for readers of JSON."""

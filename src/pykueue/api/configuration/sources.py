@@ -1,7 +1,8 @@
 """Finds a Configuration: by itself, in Kueue's ConfigMap, or in the values of its Helm chart."""
 
 import copy
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api import manifests
 from pykueue.api.configuration import versions
@@ -15,13 +16,12 @@ _TEXT_IN_VALUES = "managerConfig.controllerManagerConfigYaml"
 _GATES_IN_VALUES = "controllerManager.featureGates"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationSource:
+class ConfigurationSource(msgspec.Struct, frozen=True, kw_only=True):
     """A Configuration, and the path of its fields in the document ("" if it is all of it)."""
 
     configuration: Object
     prefix: str = ""
-    faults: list[FieldError] = field(default_factory=list)
+    faults: list[FieldError] = msgspec.field(default_factory=list)
 
 
 def is_configuration(document: Object) -> bool:

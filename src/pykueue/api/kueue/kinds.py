@@ -1,9 +1,9 @@
 """The kinds of `kueue.x-k8s.io`: names, columns, schemas and conversion. For `api.registry`."""
 
 import functools
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import structural
 from pykueue.api.kueue import conversion, v1beta1, v1beta2
@@ -31,8 +31,7 @@ def _condition(name: str, condition_type: str, description: str) -> Column:
 _PENDING = _count("Pending Workloads", "pendingWorkloads", "Workloads that wait.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     struct: type[structural.Part]
     plural: str
     short_names: tuple[str, ...]

@@ -9,8 +9,9 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api.scheme import Object
 
@@ -19,8 +20,7 @@ MOST_DOMAINS_IN_SLICE = 100_000
 MOST_SLICES = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyDomainAssignment:
+class TopologyDomainAssignment(msgspec.Struct, frozen=True):
     """A number of pods in one domain; `values` has the value of each level, the widest first."""
 
     values: tuple[str, ...]

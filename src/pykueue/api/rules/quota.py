@@ -4,8 +4,9 @@ A Cohort has no other rules, so that its `validate_cohort` is here too.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import quantity
 from pykueue.api.errors import FieldError
@@ -21,8 +22,7 @@ LENDS_ABOVE_NOMINAL = "must be less than or equal to the nominalQuota"
 _GROUPS = "spec.resourceGroups"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
+class Parent(msgspec.Struct, frozen=True, kw_only=True):
     """The parent of the quota; `noun` is its name in messages."""
 
     noun: str

@@ -6,7 +6,8 @@ job kind are skipped while its integration is disabled.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api.labels import QUEUE_NAME
 from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, unsupported, workload
@@ -48,8 +49,7 @@ def _accept(_request: AdmissionRequest) -> ValidationResult:
     return ValidationResult()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRules:
+class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     reader: Reader | None = None
     defaulter: Defaulter = _default_nothing
     validator: Validator = _accept

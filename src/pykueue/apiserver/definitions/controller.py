@@ -5,11 +5,12 @@ definition is deleted.
 """
 
 import asyncio
-import dataclasses
 import datetime as dt
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from msgspec import structs
 
 from pykueue.api import conditions, objects, times
 from pykueue.api.errors import ApiError
@@ -49,7 +50,7 @@ class DefinitionController(Sink):
         self._subscription: Subscription | None = None
         kind = scheme.for_path(GROUP, "v1", "customresourcedefinitions")
         assert kind is not None, "customresourcedefinitions must be registered"
-        self._kind = dataclasses.replace(kind, defaulter=validation.default, validator=validation.validate)
+        self._kind = structs.replace(kind, defaulter=validation.default, validator=validation.validate)
         scheme.register(self._kind)
 
     async def start(self) -> None:

@@ -6,6 +6,8 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
@@ -19,8 +21,7 @@ RETAIN_FIRST_ADMISSION = "RetainFirstAdmission"
 TRY_PREFERRED_FLAVORS = "TryPreferredFlavors"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
     """`concurrentAdmissionPolicy.migration` of the ClusterQueue, and its flavors in order."""
 
     flavors: tuple[str, ...]

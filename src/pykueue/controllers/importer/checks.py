@@ -4,7 +4,8 @@ The checks are those of Kueue's importer, in its words. They run before anything
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api import conditions, objects
 from pykueue.api.labels import MANAGED, QUEUE_NAME
@@ -21,22 +22,20 @@ class PodImportError(Exception):
     """The pod cannot be imported; the text says what is missing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportContext:
+class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     """The objects of the cluster that decide about an import."""
 
     rules: Sequence[mapping.QueueRule]
-    local_queues: Mapping[tuple[str, str], Object] = field(default_factory=dict)
+    local_queues: Mapping[tuple[str, str], Object] = msgspec.field(default_factory=dict)
     """By namespace and name."""
-    cluster_queues: Mapping[str, Object] = field(default_factory=dict)
+    cluster_queues: Mapping[str, Object] = msgspec.field(default_factory=dict)
     flavors: frozenset[str] = frozenset()
-    classes: PriorityClasses = field(default_factory=PriorityClasses)
-    add_labels: Mapping[str, str] = field(default_factory=dict)
+    classes: PriorityClasses = msgspec.field(default_factory=PriorityClasses)
+    add_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     excluded_prefixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodImport:
+class PodImport(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str]
     """What the pod gets."""
     workload: Object

@@ -1,8 +1,9 @@
 """Which LocalQueue a pod is imported into: rules by labels and priority class, in order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
@@ -12,8 +13,7 @@ class MappingError(Exception):
     """The rules cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRule:
+class QueueRule(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str]
     priority_class: str = ""
     """"" matches pods of any class."""

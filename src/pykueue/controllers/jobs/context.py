@@ -1,7 +1,6 @@
 """The input of `decide.plan`: a job, related objects and the policy, gathered by `controller`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,8 +11,7 @@ from pykueue.controllers.workloads.unadmitted import LEGACY, UnadmittedStatus
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPolicy:
+class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that the job controllers use."""
 
     manage_jobs_without_queue_name: bool = False
@@ -49,7 +47,7 @@ class JobPolicy:
     unadmitted: UnadmittedStatus = LEGACY
     max_name_length: int = 253
     """The maximum length of a Workload's name (ShortWorkloadNames)."""
-    options: JobOptions = field(default_factory=JobOptions)
+    options: JobOptions = msgspec.field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:
         requirements = selectors.from_object(self.namespace_selector)

@@ -2,7 +2,8 @@
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 
 class MetricType(enum.StrEnum):
@@ -11,8 +12,7 @@ class MetricType(enum.StrEnum):
     HISTOGRAM = "histogram"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: MetricType
     labels: tuple[str, ...]

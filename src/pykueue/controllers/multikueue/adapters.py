@@ -5,7 +5,9 @@ Pure functions on JSON; `decide` calls them. A kind of the Configuration's
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
@@ -31,8 +33,7 @@ from pykueue.translate.jobs import batch_job, pods, ray, training_runtime
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChange:
+class StatusChange(msgspec.Struct, frozen=True):
     """The job of the manager with the status of its copy; `is_deferred`: not yet the whole one."""
 
     job: Object
@@ -60,8 +61,7 @@ def _own_status(local: Object, _remote: Object, _now_ns: int) -> StatusChange:
     return StatusChange(local)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adapter:
+class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     managed_by: Path = ()
     managed_by_words: str = ""
@@ -346,8 +346,7 @@ def component_index(workload: Object) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-@dataclass(frozen=True, slots=True)
-class JobOwner:
+class JobOwner(msgspec.Struct, frozen=True):
     """The job of a Workload, and its adapter; None if there is none for its kind."""
 
     adapter: Adapter | None

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pykueue.api import resources
 from pykueue.api.scheme import Resource
@@ -27,11 +28,10 @@ COMPONENT = "kueue-workload-controller"
 RESOURCES = (resources.MULTI_KUEUE_CLUSTER, resources.MULTI_KUEUE_CONFIG)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchOptions:
+class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the Configuration says of MultiKueue."""
 
-    policy: DispatchPolicy = field(default_factory=DispatchPolicy)
+    policy: DispatchPolicy = msgspec.field(default_factory=DispatchPolicy)
     adapters: tuple[Adapter, ...] = ()
     namespace: str = ""
     """Where the Secrets with kubeconfigs are."""

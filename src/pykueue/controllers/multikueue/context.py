@@ -1,7 +1,8 @@
 """The input and output of `decide`: a Workload, its copies on the workers, and what to write."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api import objects
 from pykueue.api.labels import ELASTIC_JOB
@@ -17,8 +18,7 @@ MANAGER = ""
 Stage = tuple[tuple[str, Action], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchPolicy:
+class DispatchPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that dispatching uses."""
 
     origin: str = "multikueue"
@@ -31,11 +31,10 @@ class DispatchPolicy:
     """Whether it nominates in the order of the MultiKueueConfig, or of the names."""
     orchestrates_preemption: bool = False
     syncs_spec: bool = True
-    jobs: JobPolicy = field(default_factory=JobPolicy)
+    jobs: JobPolicy = msgspec.field(default_factory=JobPolicy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteState:
+class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker has of a Workload."""
 
     workload: Object | None = None
@@ -45,8 +44,7 @@ class RemoteState:
     """The jobs that belong to the Workload, with their kinds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupContext:
+class GroupContext(msgspec.Struct, frozen=True, kw_only=True):
     workload: Object
     check: Object
     """The state of its MultiKueue check."""
@@ -55,12 +53,12 @@ class GroupContext:
     """By the names of the connected clusters, in the order of the MultiKueueConfig."""
     jobs: tuple[Object, ...] = ()
     """The jobs of the Workload on the manager."""
-    unavailable: Mapping[str, int] = field(default_factory=dict)
+    unavailable: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The clusters that are not connected, with the time since when they are lost."""
     components: tuple[Object, ...] = ()
     """The other Workloads of the same job."""
     expected_components: int = 1
-    policy: DispatchPolicy = field(default_factory=DispatchPolicy)
+    policy: DispatchPolicy = msgspec.field(default_factory=DispatchPolicy)
     now_ns: int = 0
 
     replaced: Object | None = None
@@ -97,7 +95,6 @@ class GroupContext:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPlan:
+class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[Stage, ...] = ()
     requeue_after_ns: int = 0

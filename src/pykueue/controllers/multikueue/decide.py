@@ -6,7 +6,8 @@ fails ends the plan.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import conditions, go_format, objects, resources
 from pykueue.api.json_copy import copied
@@ -157,8 +158,7 @@ def answer(context: GroupContext, state: str, message: str, *, event_type: str =
 # The jobs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JobSync:
+class _JobSync(msgspec.Struct, frozen=True, kw_only=True):
     on_worker: tuple[Action, ...] = ()
     on_manager: tuple[Action, ...] = ()
     is_deferred: bool = False

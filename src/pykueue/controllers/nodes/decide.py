@@ -10,7 +10,8 @@ them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
@@ -29,8 +30,7 @@ FAILURE_DELAY_NS = 30 * SECOND_NS
 _TERMINATED = "Pod terminated by Kueue NodeController due to node taint"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacementPolicy:
+class ReplacementPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """When a workload loses a node that still exists (feature gates)."""
 
     enabled: bool = True
@@ -40,8 +40,7 @@ class ReplacementPolicy:
     after_fixed_time: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeContext:
+class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     """A node (None if it was deleted), and the workloads that are assigned or have pods to it."""
 
     name: str

@@ -6,7 +6,9 @@ for a pod group is never used, so that a group cannot run on the quota of anothe
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
@@ -31,8 +33,7 @@ from pykueue.translate.pod_set_info import PodSetConflictError
 MAX_POD_SETS = 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GroupMatch:
+class _GroupMatch(msgspec.Struct, frozen=True, kw_only=True):
     workload: Object | None = None
     group: PodGroup
     """The group without excess and replaced pods."""
@@ -430,8 +431,7 @@ def _stop(context: JobContext, group: PodGroup, *, reason: str, message: str) ->
     return actions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
+class Members(msgspec.Struct, frozen=True, kw_only=True):
     current: tuple[Object, ...]
     excess: tuple[Object, ...]
     """Pods that could run although the group is complete without them."""

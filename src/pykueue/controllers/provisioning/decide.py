@@ -4,7 +4,8 @@ Also decides which ProvisioningRequests and PodTemplates are created and deleted
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
@@ -18,15 +19,14 @@ CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisioningContext:
+class ProvisioningContext(msgspec.Struct, frozen=True, kw_only=True):
     workload: Object
-    configs: Mapping[str, Object | None] = field(default_factory=dict)
+    configs: Mapping[str, Object | None] = msgspec.field(default_factory=dict)
     """The ProvisioningRequestConfig of each provisioning check; None if it is missing."""
     requests: tuple[Object, ...] = ()
     """The ProvisioningRequests that the Workload owns."""
-    templates: Mapping[str, Object] = field(default_factory=dict)
-    flavors: Mapping[str, Object] = field(default_factory=dict)
+    templates: Mapping[str, Object] = msgspec.field(default_factory=dict)
+    flavors: Mapping[str, Object] = msgspec.field(default_factory=dict)
     now_ns: int = 0
     deletes_on_eviction: bool = True
     """Whether eviction deletes the requests (CleanupProvisioningRequestsOnEviction)."""

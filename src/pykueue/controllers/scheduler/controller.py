@@ -7,8 +7,9 @@ by side, but in order for each Workload. The engine hears of a refused write as 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object
@@ -43,8 +44,7 @@ _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, deci
 Refusal = type[events.AdmissionRefused] | type[events.EvictionRefused]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusWrite:
+class StatusWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A decision as a write of a Workload's status."""
 
     workload: values.WorkloadKey

@@ -5,10 +5,11 @@ server answers, with the rights of the user.
 """
 
 import asyncio
-import dataclasses
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
+from msgspec import structs
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.errors import ApiError
@@ -37,8 +38,7 @@ _NAMED_KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobReference:
+class JobReference(msgspec.Struct, frozen=True, kw_only=True):
     """The name of a Workload or of a job; an empty kind means both."""
 
     namespace: str
@@ -131,7 +131,7 @@ async def read(
     queue = None if explanation is None else queues.get(explanation.cluster_queue or "")
     checks = objects.nested_list(queue or {}, "spec", "admissionChecksStrategy", "admissionChecks")
     names = {check["name"] for check in checks}
-    return dataclasses.replace(
+    return structs.replace(
         facts,
         explanation=explanation,
         free=await _free(client, facts, explanation),

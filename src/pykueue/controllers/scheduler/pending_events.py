@@ -8,7 +8,9 @@ workload at once, and only remember when Kueue would have tried it again.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import values
@@ -19,8 +21,7 @@ MAX_BATCHES = 1024
 NEVER_NS = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
-class _Emitted:
+class _Emitted(msgspec.Struct, frozen=True):
     """From `since_ns` on, Kueue has emitted an event for this version of the Workload."""
 
     version: str

@@ -5,7 +5,8 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import resources
 from pykueue.api.errors import ApiError
@@ -21,8 +22,7 @@ from pykueue.kube.client import Client
 from pykueue.translate import devices, policy, workload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSnapshot:
+class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     workloads: dict[values.WorkloadKey, Object]
 

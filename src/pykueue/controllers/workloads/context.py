@@ -1,7 +1,5 @@
 """The input and the result of `decide.decide`: policies, related objects, and the plan."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from pykueue.api.scheme import Object
@@ -10,8 +8,7 @@ from pykueue.kube.controller.writes import Event
 from pykueue.translate.devices import DeviceFault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsReadyPolicy:
+class PodsReadyPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The section `waitForPodsReady`: timeouts of pods and backoff of evicted Workloads."""
 
     timeout_ns: int
@@ -22,8 +19,7 @@ class PodsReadyPolicy:
     backoff_max_seconds: int = 3600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecyclePolicy:
+class LifecyclePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that the workload controller uses."""
 
     pods_ready: PodsReadyPolicy | None = None

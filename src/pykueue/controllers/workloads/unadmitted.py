@@ -1,6 +1,6 @@
 """How the status of a Workload without an admission is written: two gates make it finer."""
 
-from dataclasses import dataclass
+import msgspec
 
 PENDING_EVALUATION = "PendingEvaluation"
 MISCONFIGURED = "Misconfigured"
@@ -25,8 +25,7 @@ RETURNING_REASONS = frozenset({"Deactivated", PENDING_EVALUATION, SUSPENDED, "Pe
 """Reasons of a Workload that waits for the scheduler, or is about to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnadmittedStatus:
+class UnadmittedStatus(msgspec.Struct, frozen=True, kw_only=True):
     is_granular: bool = False
     """Finer reasons, and Admitted=False beside QuotaReserved=False
     (UnadmittedWorkloadsObservability)."""

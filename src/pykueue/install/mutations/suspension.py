@@ -6,8 +6,9 @@ not changed either. Kinds that cannot be suspended get scheduling gates on their
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import feature_gates, resources
 from pykueue.api.labels import PRIORITY_CLASS, QUEUE_NAME
@@ -22,8 +23,7 @@ _HAS_QUEUE = f"{_LABEL.format(QUEUE_NAME)} != ''"
 _HAS_CLASS = f"{_LABEL.format(PRIORITY_CLASS)} != ''"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ManagedMutations:
+class _ManagedMutations(msgspec.Struct, frozen=True, kw_only=True):
     """The mutations of every managed object of a job kind."""
 
     verb: str

@@ -3,7 +3,7 @@
 They read Kueue's labels and annotations only, so that a job without any of them always passes.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from pykueue.api import feature_gates
 from pykueue.api.labels import ELASTIC_JOB, MAX_EXEC_TIME_SECONDS, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS, QUEUE_NAME
@@ -18,8 +18,7 @@ _PREBUILT_PATH = f"metadata [{PREBUILT_WORKLOAD_NAME}]"
 _LONGEST_LABEL = 63
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspension:
+class Suspension(msgspec.Struct, frozen=True, kw_only=True):
     """CEL for whether a job is suspended now, and whether it was before."""
 
     now: str

@@ -1,6 +1,6 @@
 """SparkApplication. In Python: `api.rules.jobs.spark`."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pykueue.api.rules.jobs import spark
 from pykueue.api.scheme import Settings

@@ -1,7 +1,9 @@
 """A table of rules and of the variables that they use, for one kind."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api.scheme import Object
 
@@ -16,8 +18,7 @@ Entry = Callable[[str], str]
 """CEL for the value of a label or annotation by its key; "" if it is absent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
     """A value that rules call `variables.NAME`.
 
     It must have a value for every object, because an evaluation error would refuse the object.
@@ -30,8 +31,7 @@ class Variable:
         return {"name": self.name, "expression": self.cel}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
+class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """The condition `cel` must hold where `when` holds."""
 
     when: str = "true"
@@ -50,8 +50,7 @@ def under(condition: str, validations: Iterable[Validation]) -> list[Validation]
     return [validation.under(condition) for validation in validations]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(msgspec.Struct, frozen=True, kw_only=True):
     """`conditions` are match conditions as (name, CEL) pairs; they cannot use the variables."""
 
     validations: tuple[Validation, ...]

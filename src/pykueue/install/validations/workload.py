@@ -3,7 +3,7 @@
 The rules of conditions are in the schema.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pykueue.api import feature_gates
 from pykueue.api.labels import PRIORITY_BOOST, WORKLOAD_SLICE_REPLACEMENT_FOR

@@ -6,11 +6,12 @@ Configuration (`preemptionLoopGuard`) would end them. With fair sharing, ordinar
 such circles of three jobs, so they are notes.
 """
 
-import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from msgspec import structs
 
 from pykueue.api.manifest_validation import Severity
 from pykueue.engine import values
@@ -55,7 +56,7 @@ def check(queue_set: QueueSet) -> Iterator[LintFinding]:
     for _, queues in quotas.trees(queue_set):
         members = [queue for queue in queues if queue_set.has_users(queue.name)]
         names = {queue.name for queue in queues}
-        tree = dataclasses.replace(
+        tree = structs.replace(
             queue_set,
             cluster_queues={name: queue for name, queue in queue_set.cluster_queues.items() if name in names},
         )

@@ -8,9 +8,9 @@ total, so a simulation has no randomness of its own.
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import structs
 
 from pykueue.api.times import SECOND_NS
@@ -26,8 +26,7 @@ from pykueue.simulate.engine_driver.world import World
 _ADMITS = (decisions.Admit, decisions.AssignTopology, decisions.Evict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     eviction_delay_ns: int = SECOND_NS
     """How long an evicted job keeps its quota, as while its pods terminate.
 
@@ -41,7 +40,7 @@ class SimulationOptions:
     """How long a scheduling cycle takes. Jobs that it evicts may stop before the next one."""
     check_delay_ns: int = 0
     """How long an admission check takes after quota is reserved."""
-    check_delays_ns: dict[str, int] = field(default_factory=dict)
+    check_delays_ns: dict[str, int] = msgspec.field(default_factory=dict)
     """The delays of single checks by name."""
 
     def __post_init__(self) -> None:

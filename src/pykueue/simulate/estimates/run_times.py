@@ -4,7 +4,8 @@ import bisect
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 FEWEST_SAMPLES = 5
 """With fewer finished jobs that are alike, nobody knows how long the next one runs."""
@@ -15,8 +16,7 @@ _NUMBERS = "0123456789-_."
 _Group = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobTraits:
+class JobTraits(msgspec.Struct, frozen=True, kw_only=True):
     """What jobs have in common that run about equally long."""
 
     queue: str
@@ -101,8 +101,7 @@ def _groups(traits: JobTraits) -> tuple[_Group, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemainingTime:
+class RemainingTime(msgspec.Struct, frozen=True, kw_only=True):
     """How long a job may still run: several possible run times, and its time limit."""
 
     samples_ns: tuple[int, ...] = ()

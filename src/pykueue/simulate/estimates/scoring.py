@@ -6,8 +6,9 @@ half are estimated when they arrive, with what is queued and running at that tim
 
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import values
@@ -23,8 +24,7 @@ from pykueue.simulate.report import text
 MOST_SCORED = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredJob:
+class ScoredJob(msgspec.Struct, frozen=True, kw_only=True):
     estimate: EstimatedStart
     wait_ns: int
 

@@ -8,8 +8,10 @@ unknown and names one of them.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Self
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import times
 from pykueue.api.times import SECOND_NS
@@ -38,8 +40,7 @@ _UNKNOWN = RemainingTime()
 Remaining = Mapping[values.WorkloadKey, RemainingTime]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """A job that arrived lately, and how long ago: one like it may arrive again."""
 
     prototype: values.Workload
@@ -47,8 +48,7 @@ class Arrival:
     time: RemainingTime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecentArrivals:
+class RecentArrivals(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of a span of time up to now; without any, no job arrives."""
 
     jobs: Sequence[Arrival] = ()
@@ -62,8 +62,7 @@ class RecentArrivals:
         return cls(jobs=latest, span_ns=latest[-1].ago_ns + 1) if len(latest) >= _FEWEST_ARRIVALS else cls()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedStart:
+class EstimatedStart(msgspec.Struct, frozen=True, kw_only=True):
     """The waits of all runs in order, or why they are unknown."""
 
     now_ns: int

@@ -3,8 +3,9 @@
 import asyncio
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.errors import ApiError
@@ -17,8 +18,7 @@ _UNREADABLE = (403, 404)
 _DAY_NS = 86400 * SECOND_NS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastWorkload:
+class PastWorkload(msgspec.Struct, frozen=True, kw_only=True):
     workload: Object
     """Without its status, as it was when it arrived."""
     submit_ns: int
@@ -27,8 +27,7 @@ class PastWorkload:
     """From its admission to its end; None if it has not ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterHistory:
+class ClusterHistory(msgspec.Struct, frozen=True, kw_only=True):
     objects: list[Object]
     workloads: list[PastWorkload]
     configuration: Mapping[str, Any]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pykueue.api import durations, quantity
 from pykueue.api.times import SECOND_NS
 
@@ -27,8 +29,7 @@ class SourceError(Exception):
         super().__init__(f"{where}: {column}{message}" + (f"\n{remedy}" if remedy else ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRow:
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     submit_ns: int
     queue: str
     """A LocalQueue, its namespace or its ClusterQueue, or the queue of a trace."""

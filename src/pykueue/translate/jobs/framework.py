@@ -6,8 +6,10 @@ same for all kinds. Called by `controllers.jobs`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
@@ -28,8 +30,7 @@ class MissingDependencyError(Exception):
     """The job refers to an object that does not exist (yet)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetTemplate:
+class PodSetTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """One pod set of a job: the path of its pod template and the number of its pods."""
 
     name: str
@@ -43,14 +44,12 @@ class PodSetTemplate:
     sub_group_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     is_success: bool
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOptions:
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the Configuration that change how jobs are read."""
 
     topology_aware: bool = True
@@ -60,15 +59,13 @@ class JobOptions:
     """The RayCluster of an elastic RayJob or RayService, which its autoscaler scales."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectReference:
+class ObjectReference(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     name: str
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobDependency:
+class JobDependency(msgspec.Struct, frozen=True, kw_only=True):
     """An object that defines the pods of jobs, such as the runtime of a TrainJob."""
 
     resources: tuple[Resource, ...]
@@ -95,8 +92,7 @@ def _no_adjustment(_job: Object, _infos: Sequence[PodSetInfo]) -> None:
     return
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFramework:
+class JobFramework(msgspec.Struct, frozen=True, kw_only=True):
     description: job_kinds.JobKind
     """The name, the resource and the suspend path, which the admission rules use too."""
     pod_set_templates: Callable[[Object, JobOptions], list[PodSetTemplate]]

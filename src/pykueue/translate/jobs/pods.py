@@ -6,7 +6,8 @@ groups.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import conditions, objects, times
 from pykueue.api.json_copy import copied
@@ -92,8 +93,7 @@ def is_running(pod: Object, now_ns: int) -> bool:
     return now_ns <= times.to_ns(metadata["deletionTimestamp"]) + int(grace) * 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodGroup:
+class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A pod group; `name` is "" for a single pod."""
 
     name: str

@@ -6,8 +6,9 @@ the user describes always counts.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pykueue.api import conditions, objects, quantity, resources
 from pykueue.api.json_copy import copied

@@ -5,8 +5,9 @@ Kueue's own runtime patch, which the Trainer's webhook does not allow to change 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from pykueue.api import objects
 from pykueue.api.resources import CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME

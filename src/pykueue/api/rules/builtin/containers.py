@@ -1,7 +1,8 @@
 """Validation of containers, init containers and ephemeral containers of a pod."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
@@ -38,11 +39,10 @@ _MOST_RESTART_RULES = 20
 _MOST_EXIT_CODES = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodContext:
+class PodContext(msgspec.Struct, frozen=True, kw_only=True):
     """What the checks of a container read from its pod."""
 
-    volumes: Mapping[str, Object] = field(default_factory=dict)
+    volumes: Mapping[str, Object] = msgspec.field(default_factory=dict)
     claims: frozenset[str] = frozenset()
     grace_seconds: int = 30
     restart_policy: str = "Always"

@@ -1,8 +1,9 @@
 """The job kinds that Kueue supports: integration name, suspend field, and default controller."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api import resources
 from pykueue.api.rules import reading
@@ -11,8 +12,7 @@ from pykueue.api.scheme import Object, Resource
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobKind:
+class JobKind(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     resource: Resource
     suspend: Path = ("spec", "suspend")

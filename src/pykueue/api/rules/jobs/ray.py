@@ -1,7 +1,8 @@
 """RayCluster, RayJob and RayService, which contain the same cluster specification."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api.errors import FieldError
 from pykueue.api.labels import ELASTIC_JOB
@@ -25,8 +26,7 @@ _AUTOSCALING_OF_A_CLUSTER = (
 _AUTOSCALING_OF_A_JOB = "a kueue managed job should only use autoscaling when workload slicing is enabled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RayRules:
+class RayRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one kind.
 
     `cluster` is the path of the cluster specification, `path` its name in Kueue's messages.

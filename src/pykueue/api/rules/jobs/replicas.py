@@ -1,6 +1,6 @@
 """Jobs of replicated pod templates: the Kubeflow v1 jobs, MPIJob, JobSet and AppWrapper."""
 
-from dataclasses import dataclass
+import msgspec
 
 from pykueue.api.errors import FieldError
 from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_GROUP_NAME
@@ -11,8 +11,7 @@ from pykueue.api.rules.jobs.topology import Template
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicatedJob:
+class ReplicatedJob(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one kind: pod sets are below `field`, by role; `roles` has Kueue's order."""
 
     job_kind: JobKind
@@ -46,8 +45,7 @@ class ReplicatedJob:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetRules(ReplicatedJob):
+class JobSetRules(ReplicatedJob, frozen=True, kw_only=True):
     def templates(self, job: Object) -> list[Template]:
         templates = []
         for index, replicated in enumerate(reading.mappings(reading.at(job, "spec", "replicatedJobs"))):
