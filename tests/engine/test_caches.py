@@ -5,7 +5,7 @@ from tests.engine import random_loads
 from tests.engine.builders import Cluster, cluster_queue, workload
 
 from pykueue.engine import events
-from pykueue.engine.cycle import nominate
+from pykueue.engine.cycle.last_nomination import LastNomination
 from pykueue.engine.engine import Engine
 from pykueue.engine.policy import Policy
 from pykueue.engine.preemption import classical_targets
@@ -14,10 +14,6 @@ from pykueue.engine.topology.count_cache import CountCache
 from pykueue.engine.topology.counting import CapacityCount
 
 SIZES = [(seed, 2 + seed % 9) for seed in range(40)] + [(1000, 100), (1001, 100)]
-
-
-def forgetful_nomination(state, entry):
-    return nominate._best_nomination(state, entry, None)[0]
 
 
 def fresh_count(self, request, resolved, *, leader, as_if_empty):
@@ -31,12 +27,15 @@ class ForgetfulEngine(Engine):
 
     def handle(self, event):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(nominate, "_nomination", forgetful_nomination)
+            patch.setattr(LastNomination, "repeated", lambda *_: None)
             patch.setattr(CountCache, "count", fresh_count)
             patch.setattr(SharedCandidates, "open", lambda _: None)
             patch.setattr(classical_targets, "_flat_attempt", lambda *_, borrowing: None)
             self._state._queues_of_tree.clear()
             self._state._namespace_checks.clear()
+            for queue in self._state.cluster_queues.values():
+                for pending in queue.pending:
+                    pending.valid_settings = None
             return super().handle(event)
 
 

@@ -109,7 +109,13 @@ def step(choose, queue, plain):
             reason = choose.choice(tuple(RequeueReason))
             remains = choose.random() < 0.2
             tried = ({b.CPU: 0 if remains else -1},)
-            pending.scan = ScanProgress(tried=tried, generation=0, cycle=0, scheduling_hash=workload.scheduling_hash)
+            pending.scan = ScanProgress(
+                tried=tried,
+                generation=0,
+                cycle=0,
+                scheduling_hash=workload.scheduling_hash,
+                flavors_remain=remains,
+            )
             queue.requeue(pending, reason, 0)
             plain.requeue(workload, reason, remains)
         elif pending is not None:

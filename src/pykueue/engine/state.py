@@ -146,7 +146,7 @@ class EngineState:
         return node is not None and node.parent is None
 
     def namespace_check(self, queue: ClusterQueueState) -> "NamespaceCheck":
-        version, check = self._namespace_checks.get(queue.value.name, (-1, None))
+        version, check = self._namespace_checks.get(queue.name, (-1, None))
         if check is None or version != self.settings_version:
             check = NamespaceCheck(self.namespaces, queue.value.namespace_selector)
             self._namespace_checks[queue.name] = (self.settings_version, check)

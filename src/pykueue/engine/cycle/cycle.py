@@ -12,7 +12,6 @@ from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.queues.pending_queue import PendingWorkload
 from pykueue.engine.queues.scan_progress import TriedFlavors
-from pykueue.engine.quota.quota_tree import NodeKey
 from pykueue.engine.state import EngineState
 
 CycleSteps = Generator[None, None, list[decisions.Decision]]
@@ -48,12 +47,16 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool] | None) -> Cyc
             yield
     state.shared_candidates.close()
     nominated = [entry for entry in heads if entry.assignment is not None]
-    yield from admit_or_preempt(state, nominated, should_pause)
     result: list[decisions.Decision] = []
-    for entry in sorted(filter(is_decided, nominated), key=lambda entry: entry.position):
-        result += assume(state, entry)
-        if should_pause is not None and should_pause():
-            yield
+    left = process.refuse_hopeless(nominated)
+    if not left:
+        state.skipped_preemptions = {}
+    else:
+        yield from admit_or_preempt(state, nominated, left, should_pause)
+        for entry in sorted(filter(is_decided, nominated), key=lambda entry: entry.position):
+            result += assume(state, entry)
+            if should_pause is not None and should_pause():
+                yield
     for entry in heads:
         if entry.status not in _DECIDED:
             result.append(requeue(state, entry))
@@ -92,7 +95,10 @@ def take_heads(state: EngineState) -> list[CycleEntry]:
             assert pending is not None
             if queue.idle_since_cycle is not None:
                 _skip_idle_cycles(state, queue, pending)
-            heads.append(CycleEntry(pending, queue, is_preemptor=workloads.is_preemptor(pending)))
+            entry = CycleEntry(pending, queue)
+            if workloads.preemptor is not None:
+                entry.is_preemptor = workloads.preemptor == (pending.key, pending.workload.generation)
+            heads.append(entry)
     return heads
 
 
@@ -105,24 +111,21 @@ def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: Pen
 
 
 def admit_or_preempt(
-    state: EngineState, nominated: list[CycleEntry], should_pause: Callable[[], bool] | None
+    state: EngineState, nominated: list[CycleEntry], left: int, should_pause: Callable[[], bool] | None
 ) -> Iterator[None]:
     """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards.
 
-    Only entries that may get quota see the order, and what the others reserve.
+    Only entries that may get quota see the order, and what the others reserve; `left` says how
+    many there are.
     """
-    left = sum(map(process.may_get_quota, nominated))
-    if not left:
-        for entry in nominated:
-            process.refuse(entry)
-        state.skipped_preemptions = {}
-        return
     processing = process.Processing(state)
     with state.ledger.trial() as trial:
         for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
-            if left and process.may_get_quota(entry):
+            if process.may_get_quota(entry):
                 left -= 1
+            elif not left:
+                continue
             processing.process(entry, is_seen=left > 0)
             if should_pause is not None and should_pause():
                 current = trial.suspend()
@@ -159,20 +162,21 @@ def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:
     """Mark trees idle in which every head is back in its heap unchanged: the next cycle would
     decide the same.
     """
-    by_tree: dict[NodeKey, list[CycleEntry]] = {key: [] for key in state.dirty_trees}
+    changed = {entry.queue.node.root.key for entry in heads if not entry.back_in_heap or not _is_unchanged(entry)}
+    idle = [key for key in state.dirty_trees if key not in changed]
+    if not idle:
+        return
+    for key in idle:
+        del state.dirty_trees[key]
     for entry in heads:
-        by_tree.setdefault(entry.queue.node.root.key, []).append(entry)
-    for key, entries in by_tree.items():
-        if all(_is_unchanged(entry) for entry in entries):
-            del state.dirty_trees[key]
-            if entries:
-                state.idle_trees[key] = None
-            for entry in entries:
-                entry.queue.idle_since_cycle = state.cycle
+        key = entry.queue.node.root.key
+        if key not in changed:
+            state.idle_trees[key] = None
+            entry.queue.idle_since_cycle = state.cycle
 
 
 def _is_unchanged(entry: CycleEntry) -> bool:
-    if not entry.back_in_heap or entry.preempts or entry.migrated is not None:
+    if entry.preempts or entry.migrated is not None:
         return False
     before = () if entry.scan_before is None else entry.scan_before.tried
     after = () if entry.pending.scan is None else entry.pending.scan.tried

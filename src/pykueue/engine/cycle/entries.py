@@ -56,6 +56,7 @@ class CycleEntry:
         self.pending = pending
         self.queue = queue
         self.is_preemptor = is_preemptor
+        """Its targets are being evicted."""
         self.attempt = attempt
         """The number of the attempt of a second pass; 0 for the head of a queue."""
 

@@ -12,12 +12,13 @@ queue share them: nothing of a workload but its pod sets, priority and flavors w
 
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from pykueue.engine import reasons, values
 from pykueue.engine.flavors.assigner import QuotaCheck
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.queues.scan_progress import TriedFlavors
+from pykueue.engine.queues.scan_progress import ScanProgress, TriedFlavors
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import EXACT
 from pykueue.engine.reasons import FlavorReason, Mode, Possibility
@@ -26,8 +27,11 @@ from pykueue.engine.topology import workload_placement
 from pykueue.engine.values import PreemptionPolicy
 
 MAX_NOMINATIONS = 4
-MAX_SHORTAGES = 64
+MAX_RENEWALS = 64
 """The amounts that are missing repeat, because a cluster has few sizes of jobs."""
+
+Renewal = tuple[Assignment, reasons.FlavorsShort]
+"""What a new try gives: the assignment, and why it does not just fit."""
 
 
 class LastNomination:
@@ -35,15 +39,17 @@ class LastNomination:
         "_assignment",
         "_capacity_version",
         "_checks",
+        "_flat_checks",
         "_freeable",
         "_node",
         "_priority",
         "_queue_version",
+        "_renewals",
+        "_root",
         "_settings_version",
-        "_shortages",
         "_shorts",
         "_tried",
-        "_unused",
+        "scan",
     )
 
     def __init__(
@@ -68,12 +74,15 @@ class LastNomination:
         self._queue_version = queue.reservations.version
         self._freeable = _freeable(queue, workload.priority, _searched(checks))
         self._shorts = [(check.total, check.short) for check in checks if check.short is not None]
-        self._unused = tuple(check.unused for check in checks if check.short is not None)
-        self._shortages: dict[tuple[int, ...], reasons.FlavorsShort] = {}
+        unused = tuple(check.unused for check in checks if check.short is not None)
+        self._renewals: dict[tuple[int, ...], Renewal] = {unused: (assignment, assignment.flavors_short())}
+        """By what is unused of the flavor-resources that are short."""
+        self._root = queue.node.root
+        self._flat_checks = _flat_checks(queue.node, checks)
+        self.scan: ScanProgress | None = None
+        """The scan of a try that is repeated; None if flavors remain, which depends on the try."""
 
-    def repeated(
-        self, state: EngineState, queue: ClusterQueueState, tried: TriedFlavors
-    ) -> "tuple[Assignment, reasons.FlavorsShort] | None":
+    def repeated(self, state: EngineState, queue: ClusterQueueState, tried: TriedFlavors) -> Renewal | None:
         """What a new try would give, with the amounts that are missing now.
 
         None if that is not certain.
@@ -89,8 +98,26 @@ class LastNomination:
                 return None
             self._freeable = _freeable(queue, self._priority, self._freeable)
             self._queue_version = queue.reservations.version
+        unused = self._unused_of_short() if self._flat_checks is None else self._unused_of_short_in_flat_tree()
+        if unused is None:
+            return None
+        renewal = self._renewals.get(unused)
+        if renewal is None:
+            if self._assignment.mode is Mode.FIT:
+                assignment = self._renewed(unused)
+                return assignment, assignment.flavors_short()
+            if len(self._renewals) >= MAX_RENEWALS:
+                self._renewals.clear()
+            renewal = self._renewals[unused] = self._assignment, self._shortage(unused)
+        return renewal
+
+    def _unused_of_short(self) -> tuple[int, ...] | None:
+        """What is unused of the flavor-resources that are short.
+
+        None if a check ends in another way.
+        """
         node = self._node
-        unused_of_short: tuple[int, ...] = ()
+        result: tuple[int, ...] = ()
         for index, total, height, _, short, possibility in self._checks:
             available = quota_tree.available(node, index)
             unused = max(0, available)
@@ -99,18 +126,26 @@ class LastNomination:
             if possibility is not None and not -EXACT < available < total - self._freeable[index]:
                 return None
             if short is not None:
-                unused_of_short += (unused,)
-        if unused_of_short == self._unused:
-            return self._assignment, self._assignment.flavors_short()
-        if self._assignment.mode is not Mode.FIT:
-            shortage = self._shortages.get(unused_of_short)
-            if shortage is None:
-                if len(self._shortages) >= MAX_SHORTAGES:
-                    self._shortages.clear()
-                shortage = self._shortages[unused_of_short] = self._shortage(unused_of_short)
-            return self._assignment, shortage
-        assignment = self._renewed(unused_of_short)
-        return assignment, assignment.flavors_short()
+                result += (unused,)
+        return result
+
+    def _unused_of_short_in_flat_tree(self) -> tuple[int, ...] | None:
+        """The same where only the usage of the queue and of the root matter: in most trees."""
+        assert self._flat_checks is not None
+        usage, usage_of_root = self._node.usage, self._root.usage
+        result: tuple[int, ...] = ()
+        for index, total, own_limit, borrows, quota, is_short, is_searched in self._flat_checks:
+            available = quota - usage_of_root.get(index, 0)
+            unused = max(0, available)
+            if (total > unused) != is_short or (usage.get(index, 0) > own_limit) != borrows:
+                return None
+            if is_searched and available >= total - self._freeable[index]:
+                return None
+            if available <= -EXACT:
+                return None
+            if is_short:
+                result += (unused,)
+        return result
 
     def _shortage(self, unused: tuple[int, ...]) -> reasons.FlavorsShort:
         """Why the assignment does not fit; what else says so in it is not read."""
@@ -202,6 +237,42 @@ def is_repeatable(
         if check.total >= EXACT or not (check.possibility is None or is_certain):
             return False
     return _has_only_own_candidates(queue, _searched(checks))
+
+
+class _FlatCheck(NamedTuple):
+    """A `QuotaCheck` of a cluster queue that is a root, or a child of a root without limits."""
+
+    flavor_resource: quota_tree.Index
+    total: int
+    own_limit: int
+    """With more usage than this the cluster queue borrows."""
+    borrows: bool
+    quota: int
+    """The quota of the whole tree."""
+    is_short: bool
+    is_searched: bool
+    """A simulated preemption found no candidates."""
+
+
+def _flat_checks(node: quota_tree.QuotaNode, checks: Sequence[QuotaCheck]) -> list[_FlatCheck] | None:
+    """The checks of a flat tree, which are simple comparisons; None in other trees.
+
+    There all usage is passed to the root, so what is available is what the root does not use.
+    """
+    root = node if node.parent is None else node.parent
+    if root.parent is not None or root.local or node.local or node.borrowing_limit:
+        return None
+    result = []
+    for check in checks:
+        index = check.flavor_resource
+        own, quota = node.subtree.get(index, 0), root.subtree.get(index, 0)
+        if not 0 <= check.total < EXACT or not 0 <= own < EXACT or not 0 <= quota < EXACT:
+            return None
+        own_limit = EXACT if node is root else own - check.total
+        borrows = node is not root and not check.height[1]
+        is_short, is_searched = check.short is not None, check.possibility is not None
+        result.append(_FlatCheck(index, check.total, own_limit, borrows, quota, is_short, is_searched))
+    return result
 
 
 def _searched(checks: Sequence[QuotaCheck]) -> list[quota_tree.Index]:

@@ -11,8 +11,9 @@ from pykueue.engine.flavors.assigner import FlavorAssigner, Nominated, QuotaChec
 from pykueue.engine.flavors.assignment import Assignment, FlavorChoice, PodSetAssignment
 from pykueue.engine.preemption import target_search
 from pykueue.engine.preemption.target_search import PreemptionTarget
+from pykueue.engine.queues import scan_progress
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.queues.scan_progress import ScanProgress
+from pykueue.engine.queues.scan_progress import ScanProgress, TriedFlavors
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
 from pykueue.engine.state import EngineState
@@ -27,15 +28,23 @@ _FAILED = {values.CheckState.RETRY, values.CheckState.REJECTED}
 class Nomination(NamedTuple):
     assignment: Assignment
     targets: list[PreemptionTarget]
-    shortage: reasons.FlavorsShort | None = None
-    """Why it does not just fit, if another than the assignment says."""
 
 
 def nominate(state: EngineState, entry: CycleEntry) -> None:
-    workload = entry.pending.workload
-    if workload.key in state.reservations and not entry.attempt:
+    pending = entry.pending
+    if pending.workload.key in state.reservations and not entry.attempt:
         entry.status = EntryStatus.DROPPED
-    elif workload.check_states and _FAILED.intersection(workload.check_states.values()):
+    elif pending.valid_settings == state.settings_version:
+        _assign(state, entry)
+    elif _is_valid(state, entry):
+        pending.valid_settings = state.settings_version
+        _assign(state, entry)
+
+
+def _is_valid(state: EngineState, entry: CycleEntry) -> bool:
+    """Whether the workload may be nominated at all; the answer holds until settings change."""
+    workload = entry.pending.workload
+    if workload.check_states and _FAILED.intersection(workload.check_states.values()):
         entry.set_pending(reasons.ChecksFailed(), NoFitReason.PENDING_EVALUATION)
     elif not entry.queue.node.participates:
         entry.set_pending(reasons.ClusterQueueInactive(name=entry.queue.name), NoFitReason.SUSPENDED)
@@ -44,7 +53,8 @@ def nominate(state: EngineState, entry: CycleEntry) -> None:
     elif workload.invalid_requests is not None:
         entry.set_pending(reasons.RequestsInvalid(invalid=workload.invalid_requests), NoFitReason.MISCONFIGURED)
     else:
-        _assign(state, entry)
+        return True
+    return False
 
 
 def _refuse_namespace(state: EngineState, entry: CycleEntry, namespace: str) -> None:
@@ -56,18 +66,16 @@ def _refuse_namespace(state: EngineState, entry: CycleEntry, namespace: str) -> 
 
 
 def _assign(state: EngineState, entry: CycleEntry) -> None:
-    pending = entry.pending
+    """Set the best nomination; one that ends like an earlier one is not computed again."""
+    pending, queue = entry.pending, entry.queue
     scan = pending.scan
-    if scan is not None and _is_outdated(state, entry, scan):
-        scan = pending.scan = None
+    tried: TriedFlavors = ()
+    if scan is not None and scan.flavors_remain:
+        if _is_outdated(state, entry, scan):
+            scan = pending.scan = None
+        else:
+            tried = scan.tried
     entry.scan_before = scan
-    _record(state, entry, _nomination(state, entry))
-
-
-def _nomination(state: EngineState, entry: CycleEntry) -> "Nomination":
-    """The best nomination; one that ends like an earlier one is not computed again."""
-    pending, queue, scan = entry.pending, entry.queue, entry.scan_before
-    tried = scan.tried if scan is not None and scan.flavors_remain else ()
     nominations = pending.nominations
     if nominations is None:
         nominations = pending.nominations = _shared_nominations(queue, pending.workload)
@@ -76,12 +84,24 @@ def _nomination(state: EngineState, entry: CycleEntry) -> "Nomination":
         if repeated is not None:
             if last is not nominations.last[0]:
                 nominations.move_to_front(last)
-            return Nomination(repeated[0], [], repeated[1])
+            entry.assignment, entry.pending_reason = repeated
+            pending.scan = last.scan or _scan(state, entry, repeated[0])
+            return
+    _record(state, entry, _new_nomination(state, entry, nominations, tried))
+
+
+def _new_nomination(
+    state: EngineState, entry: CycleEntry, nominations: Nominations, tried: TriedFlavors
+) -> "Nomination":
+    pending, queue = entry.pending, entry.queue
     nomination, checks = _best_nomination(state, entry, None)
     if not nomination.targets and not entry.attempt:
         workload, result = pending.workload, nomination.assignment
         if is_repeatable(state, queue, workload, assignment=result, checks=checks):
-            nominations.add(LastNomination(state, queue, workload, assignment=result, checks=checks, tried=tried))
+            last = LastNomination(state, queue, workload, assignment=result, checks=checks, tried=tried)
+            scan = _scan(state, entry, result)
+            last.scan = None if scan.flavors_remain else scan
+            nominations.add(last)
     return nomination
 
 
@@ -104,13 +124,21 @@ def assign_again(state: EngineState, entry: CycleEntry) -> None:
 
 
 def _record(state: EngineState, entry: CycleEntry, nomination: "Nomination") -> None:
-    pending = entry.pending
-    result, entry.targets, shortage = nomination
+    result, entry.targets = nomination
     entry.assignment = result
-    pending.scan = ScanProgress(
-        result.tried(), entry.queue.node.generation, state.cycle, pending.workload.scheduling_hash
+    entry.pending.scan = _scan(state, entry, result)
+    entry.pending_reason, entry.no_fit_reason = result.flavors_short(), NoFitReason.NONE
+
+
+def _scan(state: EngineState, entry: CycleEntry, result: Assignment) -> ScanProgress:
+    tried = result.tried()
+    return ScanProgress(
+        tried,
+        entry.queue.node.generation,
+        state.cycle,
+        entry.pending.workload.scheduling_hash,
+        scan_progress.flavors_remain(tried),
     )
-    entry.pending_reason, entry.no_fit_reason = shortage or result.flavors_short(), NoFitReason.NONE
 
 
 def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> bool:

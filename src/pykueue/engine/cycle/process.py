@@ -221,6 +221,17 @@ def may_get_quota(entry: CycleEntry) -> bool:
     )
 
 
+def refuse_hopeless(nominated: list[CycleEntry]) -> int:
+    """Refuse the entries that cannot get quota, whatever the others do; count the others."""
+    left = 0
+    for entry in nominated:
+        if may_get_quota(entry):
+            left += 1
+        else:
+            refuse(entry)
+    return left
+
+
 def refuse(entry: CycleEntry) -> None:
     """Set why an entry waits that does not fit and finds no targets."""
     assignment = entry.assignment

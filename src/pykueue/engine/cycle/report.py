@@ -156,25 +156,24 @@ def migrate(state: EngineState, entry: CycleEntry, victim: Reservation) -> list[
 
 
 def requeue(state: EngineState, entry: CycleEntry) -> decisions.Requeue | decisions.MarkInadmissible:
-    if entry.status is not EntryStatus.PENDING and entry.requeue_reason is RequeueReason.GENERIC:
-        entry.requeue_reason = RequeueReason.FAILED_AFTER_NOMINATION
-    entry.back_in_heap = entry.queue.pending.requeue(
-        entry.pending, entry.requeue_reason, state.now_ns, entry.no_fit_reason
-    )
+    pending, reason = entry.pending, entry.requeue_reason
+    if reason is RequeueReason.GENERIC and entry.status is not EntryStatus.PENDING:
+        reason = RequeueReason.FAILED_AFTER_NOMINATION
+    entry.back_in_heap = entry.queue.pending.requeue(pending, reason, state.now_ns, entry.no_fit_reason)
     assert entry.pending_reason is not None
     kind = decisions.Requeue if entry.back_in_heap else decisions.MarkInadmissible
-    last = entry.pending.last_decision
+    last = pending.last_decision
     if (
         type(last) is kind
         and last.pending is entry.pending_reason
-        and last.reason is entry.requeue_reason
+        and last.reason is reason
         and last.no_fit_reason is entry.no_fit_reason
     ):
         return last
-    decision = entry.pending.last_decision = kind(
-        workload=entry.pending.key,
+    decision = pending.last_decision = kind(
+        workload=pending.key,
         cluster_queue=entry.queue.name,
-        reason=entry.requeue_reason,
+        reason=reason,
         pending=entry.pending_reason,
         no_fit_reason=entry.no_fit_reason,
     )

@@ -77,6 +77,8 @@ class SecondPassQueue:
 
     def pop_due(self, now_ns: int) -> list[tuple[WorkloadKey, int]]:
         """Remove and return the workloads that are due, with the numbers of their attempts."""
+        if not self._attempts:
+            return []
         due = [
             (key, scheduled.attempt)
             for key, scheduled in sorted(self._attempts.items(), key=lambda item: (item[1].due_ns, item[0]))

@@ -64,6 +64,7 @@ class NominationCache:
 
 class ClusterQueueState:
     def __init__(self, value: values.ClusterQueue, node: quota_tree.QuotaNode, policy: Policy) -> None:
+        self.name = value.name
         self.value = value
         self.node = node
         self.pending = pending_queue.PendingQueue(policy)
@@ -82,10 +83,6 @@ class ClusterQueueState:
 
     def __repr__(self) -> str:
         return f"ClusterQueueState({self.name})"
-
-    @property
-    def name(self) -> values.ClusterQueueName:
-        return self.value.name
 
     @property
     def is_active(self) -> bool:

@@ -56,11 +56,12 @@ class PendingWorkload:
     """One workload in a pending queue."""
 
     __slots__ = (
-        "bucket", "evaluated_generation", "last_decision", "nominations", "order", "scan", "timestamp_ns", "workload",
+        "bucket", "evaluated_generation", "key", "last_decision", "nominations", "order", "scan", "timestamp_ns", "valid_settings", "workload",
     )  # fmt: skip
 
     def __init__(self, workload: values.Workload, policy: Policy) -> None:
         self.workload = workload
+        self.key = workload.key
         self.timestamp_ns = queue_order_timestamp(workload, policy)
         self.order: Order = (
             -workload.priority,
@@ -76,22 +77,21 @@ class PendingWorkload:
         """Earlier nominations that may be repeated; None until it is nominated."""
         self.last_decision: decisions.Requeue | decisions.MarkInadmissible | None = None
         """How its last try ended; most tries end like the one before."""
+        self.valid_settings: int | None = None
+        """The version of the settings with which it was last nominated."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PendingWorkload":
         """Faster than the default; a fork copies thousands of these."""
         clone = memo[id(self)] = PendingWorkload.__new__(PendingWorkload)
         clone.workload = self.workload
+        clone.key = self.key
         clone.timestamp_ns = self.timestamp_ns
         clone.order = self.order
         clone.scan = self.scan
         clone.evaluated_generation = self.evaluated_generation
         clone.bucket = copy.deepcopy(self.bucket, memo)
-        clone.nominations = clone.last_decision = None
+        clone.nominations = clone.last_decision = clone.valid_settings = None
         return clone
-
-    @property
-    def key(self) -> values.WorkloadKey:
-        return self.workload.key
 
     @property
     def is_inadmissible(self) -> bool:
@@ -164,7 +164,8 @@ class PendingQueue:
         self._heads: list[tuple[Order, int, _Bucket]] = []
         self._sequence = 0
         self._inadmissible_hashes: dict[str, NoFitReason] = {}
-        self._preemptor: tuple[values.WorkloadKey, int] | None = None
+        self.preemptor: tuple[values.WorkloadKey, int] | None = None
+        """The key and generation of the workload that waits for its targets."""
         self.active_count = 0
         self.version = 0
         """Grows with every move, so that a reader can keep its counts while this is the same."""
@@ -273,7 +274,17 @@ class PendingQueue:
 
     def head(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> PendingWorkload | None:
         """The workload to try next. It stays in the heap until the cycle decides about it."""
-        return self._head() if usage_of is None else self._least_usage_head(usage_of)
+        if usage_of is not None:
+            return self._least_usage_head(usage_of)
+        if self.preemptor is not None and (preemptor := self._preemptor_head()) is not None:
+            return preemptor
+        while self._heads:
+            order, _, bucket = self._heads[0]
+            head = None if bucket.inadmissible else bucket.head()
+            if head is not None and head.order == order:
+                return head
+            heapq.heappop(self._heads)
+        return None
 
     def take(self, head: PendingWorkload) -> None:
         """Remove a head; the cycle either admits it or puts it back with `requeue`."""
@@ -288,30 +299,16 @@ class PendingQueue:
             self.take(head)
         return head
 
-    def is_preemptor(self, pending: PendingWorkload) -> bool:
-        return self._preemptor is not None and self._preemptor == (pending.key, pending.workload.generation)
-
     def forget_preemptor(self, key: values.WorkloadKey) -> None:
-        if self._preemptor is not None and self._preemptor[0] == key:
-            self._preemptor = None
+        if self.preemptor is not None and self.preemptor[0] == key:
+            self.preemptor = None
 
     def _preemptor_head(self) -> PendingWorkload | None:
         """The preemptor stays the head of a BestEffortFIFO queue until its targets are gone."""
-        if self._preemptor is None or self.strategy is QueueingStrategy.STRICT_FIFO:
+        if self.preemptor is None or self.strategy is QueueingStrategy.STRICT_FIFO:
             return None
-        pending = self._all.get(self._preemptor[0])
+        pending = self._all.get(self.preemptor[0])
         return None if pending is None or pending.is_inadmissible else pending
-
-    def _head(self) -> PendingWorkload | None:
-        if self._preemptor is not None and (preemptor := self._preemptor_head()) is not None:
-            return preemptor
-        while self._heads:
-            order, _, bucket = self._heads[0]
-            head = None if bucket.inadmissible else bucket.head()
-            if head is not None and head.order == order:
-                return head
-            heapq.heappop(self._heads)
-        return None
 
     def _least_usage_head(self, usage_of: Callable[[values.LocalQueueKey], float]) -> PendingWorkload | None:
         preemptor = self._preemptor_head()
@@ -337,40 +334,40 @@ class PendingQueue:
 
         A head that nobody took is still in the heap.
         """
-        if pending.bucket is None:
-            self._all[pending.key] = pending
-        else:
+        is_in_heap = pending.bucket is not None
+        if is_in_heap:
             pending.evaluated_generation = pending.workload.generation
+        else:
+            self._all[pending.key] = pending
         if reason in (RequeueReason.PENDING_PREEMPTION, RequeueReason.PENDING_MIGRATION):
-            self._preemptor = (pending.key, pending.evaluated_generation)
+            self.preemptor = (pending.key, pending.evaluated_generation)
         best_effort = self.strategy is QueueingStrategy.BEST_EFFORT_FIFO
         immediate = reason in _IMMEDIATE if best_effort else reason is not RequeueReason.NAMESPACE_MISMATCH
-        if (immediate or (pending.scan is not None and pending.scan.flavors_remain)) and pending.backoff_expired(
-            now_ns
-        ):
-            if pending.bucket is None:
+        scan = pending.scan
+        if (immediate or (scan is not None and scan.flavors_remain)) and pending.backoff_expired(now_ns):
+            if not is_in_heap:
                 self._activate(pending)
             return True
         if reason in _FAILS_FOR_WHOLE_HASH and (scheduling_hash := self._hash_of(pending)):
-            if pending.bucket is None:
+            if not is_in_heap:
                 self._enter(self._inadmissible_buckets, pending, inadmissible=True)
             self._mark_hash_inadmissible(scheduling_hash, no_fit_reason)
         else:
-            if pending.bucket is not None:
+            if is_in_heap:
                 self._leave(pending)
             self._add_inadmissible_singly(pending)
         return False
 
     def _mark_hash_inadmissible(self, scheduling_hash: str, no_fit_reason: NoFitReason) -> None:
         self._inadmissible_hashes[scheduling_hash] = no_fit_reason
+        groups = [scheduling_hash]
         if self.by_local_queue:
             groups = [group for group in self._active if group.partition("\0")[0] == scheduling_hash]
-        else:
-            groups = [scheduling_hash] if scheduling_hash in self._active else []
         for group in groups:
-            bucket = self._active.pop(group)
-            self.active_count -= bucket.size
-            self._merge(self._inadmissible_buckets, group, bucket, inadmissible=True)
+            bucket = self._active.pop(group, None)
+            if bucket is not None:
+                self.active_count -= bucket.size
+                self._merge(self._inadmissible_buckets, group, bucket, inadmissible=True)
 
     def bypassed_reason(self, key: values.WorkloadKey) -> NoFitReason | None:
         """Why an inadmissible workload with the same hash did not fit."""
@@ -385,6 +382,8 @@ class PendingQueue:
         """Move inadmissible workloads back to the heap. Returns whether any moved."""
         self._inadmissible_hashes.clear()
         before = self.active_count
+        if not before:
+            self._heads.clear()
         for group, bucket in list(self._inadmissible_buckets.items()):
             if not bucket.has_backoff and all(map(namespace_fits, bucket.namespaces)):
                 del self._inadmissible_buckets[group]
@@ -491,9 +490,10 @@ class PendingQueue:
             other.size, other.inadmissible = 0, True
         buckets[group] = bucket
         bucket.inadmissible = inadmissible
-        head = bucket.head()
-        if not inadmissible and head is not None:
-            self._push_head(bucket, head)
+        if not inadmissible:
+            head = bucket.head()
+            if head is not None:
+                self._push_head(bucket, head)
 
 
 def _order(pending: PendingWorkload) -> Order:

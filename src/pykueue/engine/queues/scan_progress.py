@@ -10,6 +10,15 @@ TriedFlavors = tuple[dict[values.ResourceName, int], ...]
 """Per pod set: resource to the index of the last flavor tried; -1 if that was the last flavor."""
 
 
+def flavors_remain(tried: TriedFlavors) -> bool:
+    """Whether some flavor was not tried."""
+    for last_flavors in tried:
+        for index in last_flavors.values():
+            if index != -1:
+                return True
+    return False
+
+
 class ScanProgress(NamedTuple):
     """Where the flavor scan of a workload stopped; the next cycle continues there."""
 
@@ -17,14 +26,8 @@ class ScanProgress(NamedTuple):
     generation: int
     cycle: int
     scheduling_hash: str
-
-    @property
-    def flavors_remain(self) -> bool:
-        for tried in self.tried:
-            for index in tried.values():
-                if index != -1:
-                    return True
-        return False
+    flavors_remain: bool
+    """Without it the next cycle starts with the first flavor, also if the scan is not outdated."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """A value never changes, so a fork shares it."""
