@@ -1,7 +1,11 @@
+import asyncio
+import threading
+
 import msgspec
 from tests.apiserver.api_requests import create, send
 
 from pykueue.api.scheme import Kind, Scheme
+from pykueue.apiserver.http import openapi as openapi_module
 from pykueue.apiserver.http.discovery import Discovery, version_rank
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource, Hooks
 from pykueue.apiserver.http.openapi import OpenApi
@@ -84,26 +88,47 @@ def test_a_new_kind_changes_the_etag():
     assert discovery.aggregated("/apis", "v2")[1] != before
 
 
-def test_openapi_says_that_a_patch_may_be_validated_strictly():
+async def test_openapi_says_that_a_patch_may_be_validated_strictly():
     openapi = OpenApi(Scheme([kind("Workload")]))
-    document = read(openapi.document("apis/kueue.x-k8s.io/v1beta2"))
+    document = read(await openapi.document("apis/kueue.x-k8s.io/v1beta2"))
     patch = document["paths"]["/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace}/workloads/{name}"]["patch"]
     assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
 
 
-def test_openapi_schemas_name_their_kind():
+async def test_openapi_schemas_name_their_kind():
     openapi = OpenApi(Scheme([kind("Workload")]))
-    schemas = read(openapi.document("apis/kueue.x-k8s.io/v1beta2"))["components"]["schemas"]
+    schemas = read(await openapi.document("apis/kueue.x-k8s.io/v1beta2"))["components"]["schemas"]
     schema = schemas["io.x-k8s.kueue.v1beta2.Workload"]
     assert schema["x-kubernetes-group-version-kind"] == [
         {"group": "kueue.x-k8s.io", "version": "v1beta2", "kind": "Workload"}
     ]
 
 
-def test_every_openapi_document_of_the_index_exists():
+async def test_every_openapi_document_of_the_index_exists():
     openapi = OpenApi(Scheme([kind("Workload"), kind("Pod", group="", version="v1")]))
-    paths = msgspec.json.decode(openapi.index())["paths"]
-    assert all(openapi.document(path) for path in paths)
+    paths = msgspec.json.decode(await openapi.index())["paths"]
+    assert paths
+    for path in paths:
+        assert await openapi.document(path)
+
+
+async def test_an_openapi_document_that_is_made_while_kinds_change_is_not_kept(monkeypatch):
+    scheme = Scheme([kind("Workload")])
+    openapi = OpenApi(scheme)
+    may_go_on, is_made = threading.Event(), openapi_module._v2
+
+    def slow(kinds):
+        may_go_on.wait(10)
+        return is_made(kinds)
+
+    monkeypatch.setattr(openapi_module, "_v2", slow)
+    first = asyncio.ensure_future(openapi.v2())
+    await asyncio.sleep(0)
+    scheme.register(kind("Cohort"))
+    openapi.changed()
+    may_go_on.set()
+    await first
+    assert "Cohort" in str(await openapi.v2())
 
 
 async def test_an_older_version_reads_what_the_current_one_wrote(api):

@@ -60,7 +60,7 @@ class NonResourcePaths:
         if path == "/":
             return self._root()
         if path.startswith("/openapi/"):
-            return _not_modified_or(*self._openapi_page(request, path), etag)
+            return _not_modified_or(*await self._openapi_page(request, path), etag)
         return _not_modified_or(*self._discovery_page(request, path, address), etag)
 
     def _health(self, path: str, *, is_verbose: bool) -> HttpResponse:
@@ -97,15 +97,17 @@ class NonResourcePaths:
         document = self._discovery.document(path, address)
         return (HttpResponse(body=document[0]), document[1]) if document else (NOT_FOUND, "")
 
-    def _openapi_page(self, request: HttpRequest, path: str) -> tuple[HttpResponse, str]:
+    async def _openapi_page(self, request: HttpRequest, path: str) -> tuple[HttpResponse, str]:
         if path == "/openapi/v3":
-            return HttpResponse(body=self._openapi.index()), ""
+            return HttpResponse(body=await self._openapi.index()), ""
         if path == "/openapi/v2" and openapi_protobuf.REQUESTED_TYPE in request.accept:
-            data, etag = self._openapi.v2_protobuf()
+            data, etag = await self._openapi.v2_protobuf()
             content_type = openapi_protobuf.MEDIA_TYPE
             return HttpResponse(body=data, content_type=content_type, headers={"Vary": "Accept"}), f'"{etag}"'
-        is_v2 = path == "/openapi/v2"
-        document = self._openapi.v2() if is_v2 else self._openapi.document(path.removeprefix("/openapi/v3/"))
+        if path == "/openapi/v2":
+            document: tuple[bytes, str] | None = await self._openapi.v2()
+        else:
+            document = await self._openapi.document(path.removeprefix("/openapi/v3/"))
         if document is None:
             return NOT_FOUND, ""
         return HttpResponse(body=document[0], headers={"Vary": "Accept"}), f'"{document[1]}"'

@@ -4,8 +4,9 @@ Schemas come from the kinds. There are only the paths in which clients look up t
 of a PATCH. A document is built on first use and cached until the kinds change.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -109,45 +110,48 @@ _OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 class OpenApi:
+    """The documents are made in a thread: a large one takes a quarter of a second."""
+
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
         self._documents: dict[str, tuple[bytes, str]] = {}
+        self._making = asyncio.Lock()
 
     def changed(self) -> None:
-        self._documents.clear()
+        self._documents = {}
 
-    def index(self) -> bytes:
+    async def index(self) -> bytes:
         """`/openapi/v3`: all groups and versions, each with the hash of its document."""
         paths = {}
         for path in sorted({_root(kind) for kind in self._scheme}):
-            document = self.document(path)
-            assert document is not None
-            paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={document[1]}"}
+            document = await self.document(path)
+            if document is not None:
+                paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={document[1]}"}
         return msgspec.json.encode({"paths": paths})
 
-    def document(self, path: str) -> tuple[bytes, str] | None:
+    async def document(self, path: str) -> tuple[bytes, str] | None:
         """The v3 document of `api/v1` or `apis/GROUP/VERSION` and its hash."""
-        if path not in self._documents:
-            kinds = [kind for kind in self._scheme if _root(kind) == path]
-            if not kinds:
-                return None
-            self._cache(path, _v3(kinds))
-        return self._documents[path]
+        if path in self._documents:
+            return self._documents[path]
+        kinds = [kind for kind in self._scheme if _root(kind) == path]
+        return await self._document(path, lambda: msgspec.json.encode(_v3(kinds))) if kinds else None
 
-    def v2(self) -> tuple[bytes, str]:
-        if "v2" not in self._documents:
-            self._cache("v2", _v2(list(self._scheme)))
-        return self._documents["v2"]
+    async def v2(self) -> tuple[bytes, str]:
+        kinds = list(self._scheme)
+        return await self._document("v2", lambda: msgspec.json.encode(_v2(kinds)))
 
-    def v2_protobuf(self) -> tuple[bytes, str]:
-        if "v2 protobuf" not in self._documents:
-            data = openapi_protobuf.encode(_v2(list(self._scheme)))
-            self._documents["v2 protobuf"] = (data, hashlib.sha256(data).hexdigest().upper())
-        return self._documents["v2 protobuf"]
+    async def v2_protobuf(self) -> tuple[bytes, str]:
+        kinds = list(self._scheme)
+        return await self._document("v2 protobuf", lambda: openapi_protobuf.encode(_v2(kinds)))
 
-    def _cache(self, path: str, document: Document) -> None:
-        data = msgspec.json.encode(document)
-        self._documents[path] = (data, hashlib.sha256(data).hexdigest().upper())
+    async def _document(self, path: str, make: Callable[[], bytes]) -> tuple[bytes, str]:
+        documents = self._documents
+        if path not in documents:
+            async with self._making:
+                if path not in documents:
+                    data = await asyncio.to_thread(make)
+                    documents[path] = (data, hashlib.sha256(data).hexdigest().upper())
+        return documents[path]
 
 
 def schema_name(kind: Kind) -> str:
