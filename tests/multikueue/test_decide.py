@@ -4,7 +4,7 @@ import pytest
 
 from pykueue.controllers.multikueue import adapters, decide
 from pykueue.controllers.multikueue.context import GroupContext, RemoteState
-from pykueue.kube.controller.writes import Create, Delete
+from pykueue.kube.controller.writes import Create, Delete, Update
 
 NOW_NS = 1_700_000_000_000_000_000
 
@@ -47,3 +47,12 @@ def test_a_workload_that_is_to_be_tried_again_gets_no_job(check, creates):
     local["status"] |= {"clusterName": "worker1"}
     actions = plan(local, workload("QuotaReserved", "Admitted"))
     assert any(isinstance(action, Create) for action in actions) == creates
+
+
+def test_the_finalizer_of_a_copy_is_removed_with_a_patch_that_custom_resources_know():
+    copy = workload("QuotaReserved")
+    copy["metadata"]["finalizers"] = ["other", "kueue.x-k8s.io/resource-in-use"]
+    [release, deletion] = decide.deletion(RemoteState(workload=copy))
+    assert isinstance(release, Update)
+    assert release.new["metadata"]["finalizers"] == ["other"]
+    assert isinstance(deletion, Delete)

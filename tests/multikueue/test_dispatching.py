@@ -132,6 +132,10 @@ def test_a_workload_that_is_evicted_here_ends_on_its_worker():
             return not conditions.is_true(await fleet.workload_of("job"), "QuotaReserved")
 
         await fleet.until(has_no_quota)
+        stopped = await fleet.manager.get(resources.JOB, "job")
+        suspended = conditions.find(stopped, "Suspended")
+        assert (suspended["status"], suspended["reason"]) == ("True", "JobSuspended")
+        assert not {"active", "startTime"} & stopped["status"].keys()
 
     play(story)
 

@@ -2,6 +2,7 @@
 
 import fnmatch
 import json
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ _NOT_COMPARED = frozenset(
     ("claim", "story", "variant", "unstable", "unstableEvents", "events", "runs", "otherEvents", "needs")
 )
 _ABSENT = "<absent>"
+_UNSEEN = "<uid>"
+_NAMED_UID = re.compile(r"<uid of [^>]*>")
 _EMPTY: tuple[Any, ...] = ([], {}, _ABSENT)
 
 
@@ -74,9 +77,29 @@ def _event_differences(golden: Json, recorded: Json, tolerances: Collection[str]
         return event not in unstable and not any(fnmatch.fnmatchcase(event, pattern) for pattern in patterns)
 
     expected, actual = events(golden, "events"), events(recorded, "events")
-    missing = [Difference(path="event missing", golden=event) for event in sorted(filter(is_stable, expected - actual))]
-    extra = [Difference(path="event extra", recorded=event) for event in sorted(filter(is_stable, actual - expected))]
+    missing = [
+        Difference(path="event missing", golden=event)
+        for event in sorted(filter(is_stable, _unpaired(expected, actual)))
+    ]
+    extra = [
+        Difference(path="event extra", recorded=event)
+        for event in sorted(filter(is_stable, _unpaired(actual, expected)))
+    ]
     return missing + extra
+
+
+def _unpaired(texts: set[str], others: set[str]) -> set[str]:
+    """The texts that the others lack.
+
+    An object that is gone before the player looks has no name: then `<uid>` equals any UID.
+    """
+    unseen = {_without_names(other) for other in others if _UNSEEN in other}
+    seen = {_without_names(other) for other in others}
+    return {text for text in texts - others if _without_names(text) not in (seen if _UNSEEN in text else unseen)}
+
+
+def _without_names(text: str) -> str:
+    return _NAMED_UID.sub(_UNSEEN, text)
 
 
 def _fields(document: Json) -> dict[str, Any]:

@@ -48,11 +48,11 @@ def _copy_status(local: Object, remote: Object, _now_ns: int) -> StatusChange:
     return StatusChange({**local, "status": copied(objects.status(remote))})
 
 
-def _no_status(_job: Object) -> Object:
+def _no_status(_job: Object, _now_ns: int) -> Object:
     return {}
 
 
-def _unchanged_status(job: Object) -> Object:
+def _unchanged_status(job: Object, _now_ns: int) -> Object:
     return objects.status(job)
 
 
@@ -72,7 +72,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     prepare: Callable[[Object], None] = _unchanged
     """Removes from a copy what belongs to the manager."""
     status: Callable[[Object, Object, int], StatusChange] = _copy_status
-    idle_status: Callable[[Object], Object] = _no_status
+    idle_status: Callable[[Object, int], Object] = _no_status
     """The status of a job that runs nowhere any more."""
     sizes: Callable[[Object], Mapping[str, int]] | None = None
     """The pod counts of an elastic job, which the manager changes while the job runs."""
@@ -107,24 +107,32 @@ def _job_status(local: Object, remote: Object, now_ns: int) -> StatusChange:
         return _copy_status(local, remote, now_ns)
     if conditions.is_true(local, "Suspended"):
         return StatusChange(local, is_deferred=True)
-    condition = {
-        "type": "Suspended",
-        "status": "True",
-        "reason": "MultiKueueAdapter",
-        "message": "Set by MultiKueue adapter",
-        "lastTransitionTime": from_ns(now_ns),
-        "lastProbeTime": from_ns(now_ns),
-    }
-    status = copied(objects.status(local))
-    others = [old for old in status.get("conditions") or () if old.get("type") != "Suspended"]
-    status["conditions"] = [*others, condition]
+    status = _suspended(local, now_ns, reason="MultiKueueAdapter", message="Set by MultiKueue adapter")
     return StatusChange({**local, "status": status}, is_deferred=True)
 
 
-def _idle_job(job: Object) -> Object:
-    """Without active pods. What was counted stays: Kubernetes lets no count decrease."""
-    running = ("active", "ready", "terminating")
-    return {name: value for name, value in objects.status(job).items() if name not in running}
+def _suspended(job: Object, now_ns: int, *, reason: str, message: str) -> Object:
+    """The status with a new condition Suspended."""
+    now = from_ns(now_ns)
+    condition = {"type": "Suspended", "status": "True", "reason": reason, "message": message}
+    status: Object = copied(objects.status(job))
+    others = [old for old in status.get("conditions") or () if old.get("type") != "Suspended"]
+    status["conditions"] = [*others, {**condition, "lastTransitionTime": now, "lastProbeTime": now}]
+    return status
+
+
+def _idle_job(job: Object, now_ns: int) -> Object:
+    """As the Job controller leaves a Job that it suspends; a Job that runs is suspended first.
+
+    Counts of pods that ended stay: Kubernetes lets no such count decrease.
+    """
+    if not objects.spec(job).get("suspend") or not objects.status(job):
+        return objects.status(job)
+    status = objects.status(job)
+    if not conditions.is_true(job, "Suspended"):
+        status = _suspended(job, now_ns, reason="JobSuspended", message="Job suspended")
+    ended = {name: value for name, value in status.items() if name not in ("active", "startTime")}
+    return {**ended, "ready": 0, "terminating": 0}
 
 
 def _prepare_job(job: Object) -> None:
@@ -160,7 +168,7 @@ def _pod_status(local: Object, remote: Object, now_ns: int) -> StatusChange:
     return change
 
 
-def _idle_pod(pod: Object) -> Object:
+def _idle_pod(pod: Object, _now_ns: int) -> Object:
     gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     return {"phase": "Pending", "conditions": [gated]} if pods.is_gated(pod) else objects.status(pod)
 

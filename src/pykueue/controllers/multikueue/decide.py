@@ -29,7 +29,7 @@ from pykueue.controllers.multikueue.adapters import (
 )
 from pykueue.controllers.multikueue.context import MANAGER, GroupContext, GroupPlan, RemoteState, Stage
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.writes import Action, Create, Delete, Event, RemoveFinalizer, Update, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Update, changes
 
 DEFERRED_NS = 2 * SECOND_NS
 
@@ -121,7 +121,9 @@ def deletion(remote: RemoteState) -> list[Action]:
     if workload is None:
         return actions
     if RESOURCE_IN_USE in objects.finalizers(workload):
-        actions.append(RemoveFinalizer(resource=resources.WORKLOAD, object=workload, finalizer=RESOURCE_IN_USE))
+        others = [name for name in objects.finalizers(workload) if name != RESOURCE_IN_USE]
+        released = {**workload, "metadata": {**workload["metadata"], "finalizers": others}}
+        actions += changes(resources.WORKLOAD, workload, released)
     if not objects.is_deleted(workload):
         actions.append(Delete(resource=resources.WORKLOAD, object=workload, only_if_unchanged=not remote.jobs))
     return actions
@@ -216,11 +218,11 @@ def _end_eviction(context: GroupContext) -> GroupPlan:
     left_ns = context.lost_for_ns(context.unavailable)
     if left_ns:
         return GroupPlan(requeue_after_ns=left_ns)
-    resource, idle = context.adapter.resource, context.adapter.idle_status
+    idle = ((job, context.adapter.idle_status(job, context.now_ns)) for job in context.jobs)
     actions = [
-        Update(resource=resource, old=job, new={**job, "status": idle(job)}, status=True)
-        for job in context.jobs
-        if idle(job) != objects.status(job)
+        Update(resource=context.adapter.resource, old=job, new={**job, "status": status}, status=True)
+        for job, status in idle
+        if status != objects.status(job)
     ]
     return GroupPlan(stages=_stages(_targeted(MANAGER, actions)))
 

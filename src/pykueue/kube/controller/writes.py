@@ -71,6 +71,8 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoveFinalizer(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a kind of Kubernetes itself: custom resources know no patch that takes from a list."""
+
     resource: Resource
     object: Object
     finalizer: str
