@@ -1,7 +1,7 @@
 """A test of each feature gate and Configuration field, for `tools/compatibility.py`.
 
-A gate that nobody reads is one whose values are alike, or which is always on: its test shows that
-nobody reads it.
+A gate that nobody reads is one whose values are alike, which a test compares, or one that is always
+on: its test shows what it does.
 """
 
 GATE_TESTS = {
@@ -30,12 +30,12 @@ GATE_TESTS = {
     "KueueDRARejectWorkloadsWhenDRADisabled": "translate/test_gates.py::test_claims_are_rejected_without_devices_if_the_gate_says_so",
     "LWSImmutableGroupSize": "install/test_job_validations.py::test_a_gate_that_is_off_is_off_for_both",
     "LocalQueueMetrics": "controllers/system/test_metrics.py::test_metrics_are_left_out_without_their_gate",
-    "ManagedJobsNamespaceSelectorAlwaysRespected": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "ManagedJobsNamespaceSelectorAlwaysRespected": "controllers/jobs/test_decide.py::test_an_unmanaged_namespace_is_left_alone",
     "MetricForWorkloadCreationLatency": "controllers/system/test_metrics.py::test_metrics_are_left_out_without_their_gate",
     "MetricsForCohorts": "controllers/system/test_metrics.py::test_metrics_are_left_out_without_their_gate",
     "MultiKueue": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
     "MultiKueueAdaptersForCustomJobs": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
-    "MultiKueueAllowInsecureKubeconfigs": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "MultiKueueAllowInsecureKubeconfigs": "multikueue/test_kubeconfig.py::test_a_kubeconfig_gives_its_author_no_programs_and_no_files",
     "MultiKueueClusterProfile": "multikueue/test_clusters.py::test_a_profile_needs_its_gate",
     "MultiKueueIncrementalDispatcherConfig": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
     "MultiKueueIncrementalDispatcherRespectConfigOrder": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
@@ -51,26 +51,26 @@ GATE_TESTS = {
     "PrioritizePreemptorWorkloads": "translate/test_gates.py::test_a_preemptor_takes_the_quota_of_its_victim_with_the_gate",
     "PriorityBoost": "translate/test_workload.py::test_the_priority_boost_counts_only_when_switched_on",
     "PrioritySortingWithinCohort": "translate/test_gates.py::test_priority_sorting_within_cohort_decides_who_may_borrow",
-    "PropagateBatchJobLabelsToWorkload": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "PropagateBatchJobLabelsToWorkload": "controllers/jobs/test_decide.py::test_the_workload_has_the_labels_of_the_job_that_are_to_be_copied",
     "QuotaCheckStrategy": "translate/test_policy.py::test_the_quota_check_strategy_needs_its_gate",
     "ReclaimablePods": "translate/test_gates.py::test_reclaimable_pods_are_counted_without_the_gate",
     "RecomputeAssignmentUponPreemptionTargetsOverlap": "engine/test_preemption.py::test_a_preemptor_takes_other_victims_if_its_own_are_taken",
     "RejectUpdatesToCQWithInvalidOnFlavors": "api/rules/test_quota_objects.py::test_unchanged_flavors_of_a_check_are_refused_with_the_gate",
-    "RemoveFinalizersWithStrictPatch": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
-    "SchedulerLibraryIntegration": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
-    "SchedulerLongRequeueInterval": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "RemoveFinalizersWithStrictPatch": "kube/controller/test_executor.py::test_an_update_is_guarded_by_the_version_that_was_read",
+    "SchedulerLibraryIntegration": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
+    "SchedulerLongRequeueInterval": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
     "SchedulerTimestampPreemptionBuffer": "translate/test_gates.py::test_a_timestamp_preemption_buffer_spares_workloads_of_the_same_minutes",
     "SchedulingEquivalenceHashing": "engine/test_queueing.py::test_without_equivalence_hashing_every_workload_is_tried",
     "ShortWorkloadNames": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
     "SkipAncestorCheckForDeletedWorkloads": "install/test_job_validations.py::test_a_gate_that_is_off_is_off_for_both",
-    "SkipFinalizersForPodsSuspendedByParent": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "SkipFinalizersForPodsSuspendedByParent": "api/rules/test_pods.py::test_pod_of_a_suspending_parent_is_gated_without_finalizer",
     "SkipReassignmentForPodOwnedWorkloads": "controllers/system/test_pods.py::test_the_workload_of_an_evicted_single_pod_is_queued_again_without_the_gate",
     "SparkApplicationIntegration": "api/test_configuration.py::test_spark_applications_need_their_gate",
     "TASAssignmentsEncodingByHostnamePrefix": "translate/test_outcomes.py::test_a_topology_may_be_encoded_without_prefixes_of_host_names",
     "TASBalancedPlacement": "engine/test_topology_placement.py::test_balanced_placement_uses_domains_evenly",
-    "TASCacheNodeMatchResults": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
-    "TASCacheTopologyTree": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
-    "TASCachingRemainingResources": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "TASCacheNodeMatchResults": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
+    "TASCacheTopologyTree": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
+    "TASCachingRemainingResources": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
     "TASFailedNodeReplacement": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
     "TASFailedNodeReplacementFailFast": "engine/test_second_pass.py::test_a_patient_policy_waits_for_another_node",
     "TASHandleOverlappingFlavors": "engine/test_topology_placement.py::test_flavors_share_the_capacity_of_nodes_unless_the_policy_says_otherwise",
@@ -87,11 +87,11 @@ GATE_TESTS = {
     "UnadmittedWorkloadsExplicitStatus": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
     "UnadmittedWorkloadsObservability": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",
     "ValidateRayAndSparkJobUpdates": "install/test_job_validations.py::test_a_gate_that_is_off_is_off_for_both",
-    "VectorizedResourceRequests": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "VectorizedResourceRequests": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
     "VisibilityOnDemand": "real_cluster/test_visibility.py::test_the_gate_takes_the_api_away",
     "WorkloadIdentifierAnnotations": "controllers/system/test_pods.py::test_a_prebuilt_workload_is_named_by_its_label_alone_without_the_gate",
     "WorkloadPriorityClassDefaulting": "install/test_suspension.py::test_a_gate_is_the_same_to_policies_and_rules",
-    "WorkloadRequestUseMergePatch": "api/test_effects.py::test_a_gate_is_read_by_the_module_that_the_table_names_or_by_nobody",
+    "WorkloadRequestUseMergePatch": "kube/controller/test_writes.py::test_the_patch_leads_from_old_to_new",
     "WorkloadValidateResourcesAreNonNegative": "install/test_workload_validations.py::test_a_creation_is_refused_by_both_or_by_neither",
     "WorkloadValidationForPodSetMetadata": "install/test_workload_validations.py::test_a_creation_is_refused_by_both_or_by_neither",
 }

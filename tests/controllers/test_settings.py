@@ -3,6 +3,7 @@ import pytest
 from pykueue.api import feature_gates
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.controllers import settings
+from pykueue.translate import policy
 
 JOBS = {"integrations": {"frameworks": ["batch/job"]}}
 EXTERNAL = JOBS | {"multiKueue": {"externalFrameworks": [{"name": "Kind.v1.example.com"}]}}
@@ -54,6 +55,28 @@ OPTIONS = {
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_gate_switches_an_option_of_the_controllers(gate, is_on):
     assert OPTIONS[gate]({"featureGates": {gate: is_on}}) is is_on
+
+
+READERS = (
+    policy.device_rules, policy.encodes_by_hostname_prefix, policy.engine_policy, policy.topology_policy,
+    policy.workload_options, settings.admits_concurrently, settings.cache_sync_seconds,
+    settings.deletes_requests_on_eviction, settings.dispatch_options, settings.job_policy,
+    settings.lifecycle_policy, settings.max_name_length, settings.recovers_from_failures,
+    settings.replacement_policy, settings.unadmitted_status, settings.workers_by_kind,
+)  # fmt: skip
+ALIKE = [name for name, gate in feature_gates.GATES.items() if gate.is_alike]
+
+
+@pytest.mark.parametrize("gate", ALIKE)
+def test_a_gate_of_the_inside_of_kueue_changes_nothing_here(gate):
+    on, off = ({"featureGates": {gate: is_on}} for is_on in (True, False))
+    assert [read(on) for read in READERS] == [read(off) for read in READERS]
+
+
+def test_other_gates_change_what_is_read():
+    """The readers that the test above compares do show the effect of a gate."""
+    on, off = ({"featureGates": {"PartialAdmission": is_on}} for is_on in (True, False))
+    assert [read(on) for read in READERS] != [read(off) for read in READERS]
 
 
 HOUR_NS = 3600 * 10**9

@@ -120,6 +120,7 @@ HOSTILE = {
             {"name": "w", "cluster": CLUSTER},
         ]
     ),
+    "no verification": config(clusters=[{"name": "w", "cluster": {**CLUSTER, "insecure-skip-tls-verify": True}}]),
     "another protocol": config(clusters=[{"name": "w", "cluster": {"server": "unix:///var/run/docker.sock"}}]),
     "deep": "a: " + "[" * 5000,
     "long": "a: " + "x" * 300_000,

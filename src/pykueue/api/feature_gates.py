@@ -1,7 +1,5 @@
 """Kueue's feature gates: default, stage, the gates that each one requires, and who reads it.
 
-import msgspec
-
 Admission rules read them through `Settings.feature_gates`, which holds only what the administrator
 set. `api.configuration` refuses unknown gates, locked values and a gate without the gates that it
 requires. A gate that nobody reads says why (`limits`): `api.configuration.effects` warns of it.

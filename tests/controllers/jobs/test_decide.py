@@ -67,6 +67,14 @@ def test_a_labelled_job_gets_a_workload():
     assert event.message == f"Created Workload: ns/{create.object['metadata']['name']}"
 
 
+def test_the_workload_has_the_labels_of_the_job_that_are_to_be_copied():
+    policy = JobPolicy(waits_for_pods_ready=False, label_keys_to_copy=("team", "absent"))
+    [create, _] = plan(job(labels={"team": "red", "other": "x"}), policy=policy).actions
+    labels = create.object["metadata"]["labels"]
+    assert labels["team"] == "red"
+    assert not {"other", "absent"} & labels.keys()
+
+
 def test_a_job_without_queue_name_is_left_alone():
     obj = job()
     del obj["metadata"]["labels"]
