@@ -1,4 +1,4 @@
-"""Each of our rules runs as Python, with the result of the CEL library for its text."""
+"""Each of our rules runs as Python, with the result of the interpreter for its text."""
 
 import copy
 import json
@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.api import generate
 
-from pykueue.api import cel, registry, schema
+from pykueue.api import registry, schema
+from pykueue.api.cel import rules
+from pykueue.api.cel.errors import EvaluationError
+from pykueue.api.cel.limits import Budget
 
 RECORDED = [
     json.loads(line) for line in (Path(__file__).parent / "recorded" / "validation.jsonl").read_text().splitlines()
@@ -31,10 +34,10 @@ def places(part, value, old):
             yield from places(part.get("items", {}), item, pairs[index] if index < len(pairs) else None)
 
 
-def verdict(program, value, old):
+def verdict(holds, text, value, old):
     try:
-        return program(value, old)
-    except cel.EvaluationError as error:
+        return holds(text, value, old, Budget())
+    except EvaluationError as error:
         return str(error)
 
 
@@ -43,11 +46,11 @@ def check(kind, value, old):
     for obj in (value, old):
         schema.apply_defaults(kind.schema, obj)
     for text, own, before in places(kind.schema, value, old):
-        if cel.uses_old_self(text) and before is None:
+        if rules.uses_old_self(text) and before is None:
             continue
-        assert text in cel._checks
-        ours = verdict(cel.program(text), own, before)
-        assert ours == verdict(cel.compiled(text), own, before), text
+        assert text in rules._checks
+        ours = verdict(rules.holds, text, own, before)
+        assert ours == verdict(rules.compiled_holds, text, own, before), text
 
 
 def has_rules(kind):

@@ -161,12 +161,20 @@ async def test_an_invalid_result_is_refused(api):
     assert (await create(api, config_map())).code == 422
 
 
+async def test_a_type_must_fit_its_field(api):
+    await install(api, policy("Object{metadata: Object.other{}}"), binding())
+    answer = await create(api, config_map())
+    assert answer.code == 403
+    assert 'type mismatch: unexpected type name "Object.other", expected "Object.metadata"' in answer.message
+
+
 @pytest.mark.parametrize(
     ("part", "field"),
     [
         (policy("Object{"), "spec.mutations[0].applyConfiguration.expression"),
         (policy("'text'"), "spec.mutations[0].applyConfiguration.expression"),
-        (policy("Object{spec: Object.other{}}"), "spec.mutations[0].applyConfiguration.expression"),
+        (policy("Object{spec: Other{}}"), "spec.mutations[0].applyConfiguration.expression"),
+        (policy("{'spec': {}}"), "spec.mutations[0].applyConfiguration.expression"),
         (policy("[JSONPatch{op: params.x}]"), "spec.mutations[0].jsonPatch.expression"),
         (policy(), "spec.mutations"),
         (

@@ -13,7 +13,8 @@ import zlib
 
 import msgspec
 
-from pykueue.api import cel_library, durations, manifests, quantity, selectors, text_formats, yaml_reader
+from pykueue.api import durations, manifests, quantity, selectors, text_formats, yaml_reader
+from pykueue.api.cel import strings as cel_strings
 from pykueue.api.rules import syntax
 from pykueue.apiserver.http import bodies, negotiation, options, protobuf, routes, spdy
 from pykueue.apiserver.http2 import hpack
@@ -317,8 +318,8 @@ READERS = {
     "integer": syntax.atoi,
     "accept": negotiation.form,
     "pattern": lambda text: text_formats.pattern(PATTERN).search(text),
-    "find": lambda text: cel_library._find(text, "(a+)+$"),
-    "find all": lambda text: cel_library._find_all(text, "(a+)+$"),
+    "find": lambda text: cel_strings._find(text, "(a+)+$"),
+    "find all": lambda text: cel_strings._find_all(text, "(a+)+$"),
     **{f"format {name}": functools.partial(text_formats.conforms, name) for name in text_formats._CHECKS},
     **{
         f"pattern {number}": lambda text, pattern=pattern: text_formats.pattern(pattern).search(text)

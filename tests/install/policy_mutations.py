@@ -1,13 +1,9 @@
 """Applies mutating policies to an object: evaluates their CEL and merges as the API server."""
 
 import copy
-import re
 
 import jsonpatch
 from tests.install import policy_verdicts
-
-_TYPE = re.compile(r"(Object[.\w]*|JSONPatch)\{")
-_FIELD = re.compile(r"([{,]\s*)([A-Za-z]\w*): ")
 
 
 def applied(policies, obj, old=None, *, parameters=()):
@@ -43,10 +39,9 @@ def _is_about(spec, obj, old):
 
 
 def _mutated(mutation, values):
-    """A type of the policies' CEL is a map of plain CEL."""
     patches = mutation["patchType"] == "JSONPatch"
     text = mutation["jsonPatch" if patches else "applyConfiguration"]["expression"]
-    value = policy_verdicts.evaluate(_FIELD.sub(r"\1'\2': ", _TYPE.sub("{", text)), values)
+    value = policy_verdicts.evaluate(text, values)
     return jsonpatch.apply_patch(values["object"], value) if patches else _merged(values["object"], value)
 
 

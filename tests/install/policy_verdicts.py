@@ -1,10 +1,10 @@
 """What the rules of the embedded API and the policies of a cluster say to the same write."""
 
-import dataclasses
 import functools
 
-from pykueue.api import cel_library
-from pykueue.api.cel import EvaluationError
+from pykueue.api.cel import mutations, types
+from pykueue.api.cel.environment import Environment, json_value
+from pykueue.api.cel.errors import EvaluationError
 from pykueue.api.configuration import loading
 from pykueue.api.rules import table as rules
 from pykueue.api.rules.jobs import job_kinds
@@ -62,14 +62,22 @@ def group_and_kind(obj):
     return (group if slash else ""), obj["kind"]
 
 
+ENVIRONMENT = Environment(
+    dict.fromkeys(("object", "oldObject", "variables", "request"), types.DYN),
+    functions=mutations.add_mutations,
+    has_mutations=True,
+)
+LIMIT = 1_000_000
+"""A real API server allows as much for one expression."""
+
+
 @functools.cache
 def _compiled(text):
-    """Compile without the limits for the rules of users: a real API server has others."""
-    return dataclasses.replace(cel_library.compile_expression(text), is_amplifying=False)
+    return ENVIRONMENT.compile(text)
 
 
 def evaluate(text, values):
-    return cel_library.evaluate_with(_compiled(text), values)
+    return json_value(_compiled(text).evaluate(values, LIMIT)[0])
 
 
 def refusals(obj, old=None, of=None):

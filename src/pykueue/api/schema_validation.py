@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pykueue.api import cel, quantity, text_formats
+from pykueue.api import quantity, text_formats
+from pykueue.api.cel import rules as cel_rules
+from pykueue.api.cel.errors import EvaluationError
+from pykueue.api.cel.limits import Budget
 from pykueue.api.errors import OMIT_VALUE, FieldError
 from pykueue.api.meta import QUANTITY
 from pykueue.api.schema import PerSchema
@@ -51,7 +54,7 @@ def validate(
         if any(error.reason in _BLOCKING for error in errors):
             errors.append(UNCHECKED)
         else:
-            errors += _rules(schema, obj, before, "")
+            errors += _rules(schema, obj, before, "", budget=Budget())
     return errors
 
 
@@ -405,33 +408,35 @@ def _only_type(schema: Schema) -> type | None:
 @PerSchema
 def _has_transitions(schema: Schema) -> bool:
     """Whether any CEL rule in or below this schema uses `oldSelf`."""
-    if any(cel.uses_old_self(rule["rule"]) for rule in schema.get("x-kubernetes-validations", ())):
+    if any(cel_rules.uses_old_self(rule["rule"]) for rule in schema.get("x-kubernetes-validations", ())):
         return True
     return any(_has_transitions(part) for part in [*_parts(schema), *schema.get("allOf", ())])
 
 
-def _rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+def _rules(schema: Schema, value: Any, old: Any, path: str, *, budget: Budget) -> Iterator[FieldError]:
     if value is None or (value == old and not _has_transitions(schema)):
         return
     for rule in schema.get("x-kubernetes-validations", ()):
-        error = _run(rule, schema, value, old, path=path)
+        if budget.is_spent:
+            return
+        error = _run(rule, schema, value, old, path=path, budget=budget)
         if error is not None:
             yield error
     for part in schema.get("allOf", ()):
         if has_rules(part):
-            yield from _rules(part, value, old, path)
+            yield from _rules(part, value, old, path, budget=budget)
     if isinstance(value, dict):
-        yield from _rules_of_fields(schema, value, old, path)
+        yield from _rules_of_fields(schema, value, old, path, budget=budget)
     elif isinstance(value, list):
         items = schema.get("items")
         if items and has_rules(items):
             earlier = _earlier_items(schema, old)
             for index, item in enumerate(value):
                 before = earlier.get(_key(schema, item), _ABSENT) if earlier else _ABSENT
-                yield from _rules(items, item, before, f"{path}[{index}]")
+                yield from _rules(items, item, before, f"{path}[{index}]", budget=budget)
 
 
-def _rules_of_fields(schema: Schema, value: Object, old: Any, path: str) -> Iterator[FieldError]:
+def _rules_of_fields(schema: Schema, value: Object, old: Any, path: str, *, budget: Budget) -> Iterator[FieldError]:
     properties = schema.get("properties")
     additional = schema.get("additionalProperties")
     before = old if isinstance(old, dict) else {}
@@ -439,14 +444,15 @@ def _rules_of_fields(schema: Schema, value: Object, old: Any, path: str) -> Iter
         part = properties.get(name) if properties else None
         if part is not None:
             if has_rules(part):
-                yield from _rules(part, inner, before.get(name, _ABSENT), f"{path}.{name}" if path else name)
+                below = f"{path}.{name}" if path else name
+                yield from _rules(part, inner, before.get(name, _ABSENT), below, budget=budget)
         elif isinstance(additional, dict) and has_rules(additional):
-            yield from _rules(additional, inner, before.get(name, _ABSENT), f"{path}[{name}]")
+            yield from _rules(additional, inner, before.get(name, _ABSENT), f"{path}[{name}]", budget=budget)
 
 
-def _run(rule: dict[str, Any], schema: Schema, value: Any, old: Any, *, path: str) -> FieldError | None:
+def _run(rule: dict[str, Any], schema: Schema, value: Any, old: Any, *, path: str, budget: Budget) -> FieldError | None:
     text = rule["rule"]
-    is_transition = cel.uses_old_self(text)
+    is_transition = cel_rules.uses_old_self(text)
     is_new = old is _ABSENT or old is None
     if is_transition and is_new and not rule.get("optionalOldSelf"):
         return None
@@ -455,26 +461,26 @@ def _run(rule: dict[str, Any], schema: Schema, value: Any, old: Any, *, path: st
     message = (rule.get("message") or "").strip()
     kind = schema.get("type", "")
     try:
-        if cel.program(text)(value, None if is_new else old):
+        if cel_rules.holds(text, value, None if is_new else old, budget):
             return None
-    except cel.EvaluationError as error:
+    except EvaluationError as error:
         return FieldError("FieldValueInvalid", path or "<nil>", f"{error} evaluating rule: {message or text}", kind)
     where = path + (rule.get("fieldPath") or "")
     reported_value = OMIT_VALUE if kind in ("object", "array") else value
-    detail = _message(rule, value, None if is_new else old) or message or f"failed rule: {text.strip()}"
+    detail = _message(rule, value, None if is_new else old, budget) or message or f"failed rule: {text.strip()}"
     return FieldError(
         rule.get("reason") or "FieldValueInvalid", where.removeprefix(".") or "<nil>", detail, reported_value
     )
 
 
-def _message(rule: dict[str, Any], value: Any, old: Any) -> str:
+def _message(rule: dict[str, Any], value: Any, old: Any, budget: Budget) -> str:
     expression = rule.get("messageExpression")
     if not expression:
         return ""
-    from pykueue.api import cel_library
+    from pykueue.api.cel import programs
 
     try:
-        result = cel_library.evaluate(cel_library.compile_expression(expression), value, old)
-    except (cel.EvaluationError, cel_library.CompilationError):
+        result = programs.run_rule(programs.compile_rule(expression), value, old, budget)
+    except EvaluationError:
         return ""
     return result.strip() if isinstance(result, str) and "\n" not in result else ""

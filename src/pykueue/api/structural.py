@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 import msgspec
 
 from pykueue.api import text_formats
-from pykueue.api.cel import Rule
+from pykueue.api.cel.rules import Rule
 from pykueue.api.scheme import Object, Schema
 
 ABSENT = object()

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from pykueue.api import errors, quantity
+from pykueue.api import errors
+from pykueue.api.cel import limits
+from pykueue.api.cel.errors import CompilationError, EvaluationError
+from pykueue.api.cel.limits import Budget
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Object
 
@@ -46,17 +49,30 @@ def cel_devices(resource_slice: Object) -> Iterator[Object]:
     for device in resource_slice["spec"].get("devices") or ():
         yield {
             "driver": driver,
-            "attributes": _by_domain(
-                driver, device.get("attributes") or {}, lambda attribute: next(iter(attribute.values()))
-            ),
-            "capacity": _by_domain(
-                driver, device.get("capacity") or {}, lambda capacity: quantity.parse(str(capacity["value"])).milli()
-            ),
+            "allowMultipleAllocations": device.get("allowMultipleAllocations") or False,
+            "attributes": _by_domain(driver, device.get("attributes") or {}, _attribute),
+            "capacity": _by_domain(driver, device.get("capacity") or {}, _capacity),
         }
 
 
+def _attribute(attribute: Mapping[str, Any]) -> Any:
+    from pykueue.api.cel import amounts
+
+    kind, value = next(iter(attribute.items()))
+    return amounts.read_semver(value) if kind == "version" else value
+
+
+def _capacity(capacity: Mapping[str, Any]) -> Any:
+    from pykueue.api.cel import amounts
+
+    return amounts.read_quantity(str(capacity["value"]))
+
+
 def _by_domain(driver: str, values: Mapping[str, Any], value_of: Any) -> dict[str, dict[str, Any]]:
-    by_domain: dict[str, dict[str, Any]] = {driver: {}}
+    # Imported here, as the interpreter is, because few clusters have devices.
+    from pykueue.api.cel.values import DefaultMap
+
+    by_domain: dict[str, dict[str, Any]] = DefaultMap({driver: {}})
     for qualified, value in values.items():
         domain, _, name = qualified.rpartition("/")
         by_domain.setdefault(domain or driver, {})[name] = value_of(value)
@@ -67,18 +83,19 @@ class DeviceSelector:
     """Whether a device matches all expressions; raises SelectorError if one cannot be used."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        # Imported here because few workloads use selectors and loading the CEL library takes long.
-        from pykueue.api import cel, cel_library
+        # Imported here because few workloads use selectors.
+        from pykueue.api.cel import programs
 
-        self._evaluate = cel_library.evaluate_with
-        self._error = cel.EvaluationError
+        self._budget = Budget(limits.SELECTOR_BUDGET, limits.SELECTOR_LIMIT)
         try:
-            self._expressions = [cel_library.compile_selector(text) for text in texts]
-        except cel_library.CompilationError as error:
+            self._programs = [programs.compile_selector(text) for text in texts]
+        except CompilationError as error:
             raise SelectorError(str(error)) from None
 
     def matches(self, device: Object) -> bool:
+        remaining = self._budget.remaining + limits.SELECTOR_BUDGET_PER_DEVICE
+        self._budget.remaining = min(remaining, limits.SELECTOR_BUDGET)
         try:
-            return all(self._evaluate(expression, {"device": device}) for expression in self._expressions)
-        except self._error as error:
+            return all(self._budget.run(program, {"device": device}) for program in self._programs)
+        except EvaluationError as error:
             raise SelectorError(str(error)) from None

@@ -98,10 +98,11 @@ def _check_source(path: str, source: Object) -> Iterator[FieldError]:
     if not text:
         yield faults.required(where, "")
         return
-    # Imported here because few configurations have selectors, and the CEL library takes long.
-    from pykueue.api import cel_library
+    # Imported here because few configurations have selectors.
+    from pykueue.api.cel import programs
+    from pykueue.api.cel.errors import CompilationError
 
     try:
-        cel_library.compile_selector(text)
-    except cel_library.CompilationError as error:
+        programs.compile_selector(text)
+    except CompilationError as error:
         yield faults.invalid(where, text, f"CEL compilation failed: {error}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykueue.api import structural
-from pykueue.api.cel import Rule
+from pykueue.api.cel.rules import Rule
 from pykueue.api.kueue.v1beta2 import workload_rules
 from pykueue.api.kueue.v1beta2.cluster_queue import has_borrowing_limit
 from pykueue.api.kueue.v1beta2.fields import AdmissionFairSharingStatus, Name, Taint

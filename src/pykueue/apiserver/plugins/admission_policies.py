@@ -6,11 +6,10 @@ the invocations that it causes: one for each policy, binding and parameter objec
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykueue.api import objects, resources, selectors
-from pykueue.api.cel import EvaluationError
-from pykueue.api.cel_authorizer import AccessCheck, Decide
+from pykueue.api.cel.errors import EvaluationError
 from pykueue.api.policy_expressions import Evaluation, MatchConditions, PolicyExpression, Scope, compile_variables
 from pykueue.api.scheme import Kind, Lookup, Object, Scheme
 from pykueue.apiserver.calls import UserInfo
@@ -21,6 +20,9 @@ from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.rows import StoreChange
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.delegation import AccessRequest
+
+if TYPE_CHECKING:
+    from pykueue.api.cel.authorizer import AccessCheck, Decide
 
 _DEFINITIONS = "apiextensions.k8s.io"
 _MOST_SELECTIONS = 4096
@@ -57,7 +59,8 @@ class PolicyProgram:
         try:
             self.conditions = MatchConditions.of(spec.get("matchConditions") or (), has_params=has_params)
             self.variables = compile_variables(spec.get("variables") or (), has_params=has_params)
-            self.body = compile_body(spec, Scope(has_params=has_params, variables=tuple(self.variables)))
+            types = tuple((name, variable.type) for name, variable in self.variables.items())
+            self.body = compile_body(spec, Scope(has_params=has_params, variables=types))
         except EvaluationError as error:
             self.fault = str(error)
         except (KeyError, TypeError) as error:  # an older version stored policies unchecked
@@ -121,18 +124,17 @@ class Invocation:
             "request": attributes.request(self.kind),
             "namespaceObject": _namespace_object(attributes, lookup),
             "params": self.param,
-            "authorizer": authorizer_value(attributes),
+            **authorizer_values(attributes, authorizer),
         }
-        variables = self.policy.program.variables
-        return Evaluation(values=values, variables=variables, decide=access_decision(authorizer))
+        return Evaluation(values=values, variables=self.policy.program.variables)
 
 
-def access_decision(authorizer: Authorizer | None) -> Decide | None:
+def _access_decision(authorizer: Authorizer | None) -> "Decide | None":
     """Answers the checks of the variable `authorizer`."""
     if authorizer is None:
         return None
 
-    def decide(check: AccessCheck) -> bool:
+    def decide(check: "AccessCheck") -> bool:
         user = check.get("user") or {}
         fields = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
         access = AccessRequest(**{name: str(check.get(name) or "") for name in fields})
@@ -142,16 +144,23 @@ def access_decision(authorizer: Authorizer | None) -> Decide | None:
     return decide
 
 
-def authorizer_value(attributes: Attributes) -> Object:
-    user = user_info(attributes.user)
+def authorizer_values(attributes: Attributes, authorizer: Authorizer | None) -> dict[str, Any]:
+    """The variables `authorizer` and `authorizer.requestResource`."""
+    from pykueue.api.cel import authorizer as cel_authorizer
+
+    decide, user = _access_decision(authorizer), user_info(attributes.user)
     resource = {
+        "user": user,
         "group": attributes.kind.group,
         "resource": attributes.kind.plural,
         "subresource": attributes.subresource,
         "namespace": "" if attributes.is_namespace else attributes.namespace,
         "name": attributes.name,
     }
-    return {"user": user, "requestResource": {"user": user, **resource}}
+    return {
+        "authorizer": cel_authorizer.AuthorizerValue({"user": user}, decide),
+        "authorizer.requestResource": cel_authorizer.ResourceCheck(resource, decide),
+    }
 
 
 def _namespace_object(attributes: Attributes, lookup: Lookup) -> Object | None:

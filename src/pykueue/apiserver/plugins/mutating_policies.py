@@ -6,7 +6,7 @@ from typing import Any
 
 from pykueue.api import policy_expressions as expressions
 from pykueue.api import schema
-from pykueue.api.cel import EvaluationError
+from pykueue.api.cel.errors import EvaluationError
 from pykueue.api.errors import ApiError
 from pykueue.api.policy_expressions import Evaluation, PolicyExpression, Scope
 from pykueue.api.scheme import AdmissionRequest, Kind, Object, Scheme
@@ -93,8 +93,10 @@ class _PolicyMutator:
             evaluation = self.invocation.evaluation(attributes, request.lookup, self.authorizer)
             if not policy.program.conditions.match(evaluation):
                 return None
+            budget = evaluation.budget
             for mutation in policy.program.body:
                 evaluation = self.invocation.evaluation(attributes, request.lookup, self.authorizer)
+                evaluation.budget = budget
                 mutated = self._apply(mutation, evaluation)
                 attributes.object = versions.to_storage(self.invocation.kind, mutated)
         except (EvaluationError, ConfigurationError) as error:
@@ -104,12 +106,18 @@ class _PolicyMutator:
         return attributes.object
 
     def _apply(self, mutation: _Mutation, evaluation: Evaluation) -> Object:
+        # Imported here because only clusters with such policies need the interpreter.
+        from pykueue.api.cel import environment, mutations
+        from pykueue.api.cel.values import Struct
+
         obj: Object = evaluation.values["object"]
-        result = evaluation.run(mutation.expression)
+        value = evaluation.run(mutation.expression)
+        result = environment.json_value(value)
         if mutation.patch_type == "JSONPatch":
             return _patched(obj, result)
-        if not isinstance(result, dict):
-            raise ConfigurationError(f"unsupported return type from ApplyConfiguration expression: {type(result)}")
+        if not isinstance(value, Struct):
+            raise ConfigurationError(f"unsupported return type from ApplyConfiguration expression: {type(value)}")
+        mutations.check_types(value)
         return _merged(self.invocation.kind, obj, result)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pykueue.api import policy_expressions as expressions
-from pykueue.api.cel import EvaluationError
+from pykueue.api.cel.errors import EvaluationError
 from pykueue.api.errors import ApiError
 from pykueue.api.policy_expressions import Evaluation, PolicyExpression, Scope
 from pykueue.api.scheme import AdmissionRequest, Kind, Object, Scheme

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from pykueue.api import entropy, errors, objects, reserved_keys, resources, selectors
-from pykueue.api.cel import EvaluationError
+from pykueue.api.cel.errors import EvaluationError
 from pykueue.api.errors import ApiError
 from pykueue.api.policy_expressions import Evaluation, MatchConditions
 from pykueue.api.rules import reading
@@ -26,7 +26,7 @@ from pykueue.apiserver.calls import DeleteCall, PatchBody, WriteCall
 from pykueue.apiserver.patches import json_patch
 from pykueue.apiserver.plugins import admission_rules, webhook_reviews
 from pykueue.apiserver.plugins.admission_attributes import Attributes
-from pykueue.apiserver.plugins.admission_policies import access_decision, authorizer_value
+from pykueue.apiserver.plugins.admission_policies import authorizer_values
 from pykueue.apiserver.plugins.admission_rules import Matcher
 from pykueue.apiserver.plugins.webhook_reviews import AnswerError, Webhook
 from pykueue.apiserver.review_session import PendingReview, PendingReviewsError, ReviewAnswer, ReviewSession
@@ -126,9 +126,9 @@ class _Dispatcher:
             "oldObject": old,
             "request": attributes.request(kind),
             "namespaceObject": None,
-            "authorizer": authorizer_value(attributes),
+            **authorizer_values(attributes, self.authorizer),
         }
-        evaluation = Evaluation(values=values, variables={}, decide=access_decision(self.authorizer))
+        evaluation = Evaluation(values=values, variables={})
         try:
             return webhook.conditions.match(evaluation)
         except EvaluationError as error:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pykueue.api.cel import Rule
+from pykueue.api.cel.rules import Rule
 from pykueue.api.kueue.v1beta2.fields import (
     CheckName,
     Conditions,

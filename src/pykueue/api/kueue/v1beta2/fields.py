@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pykueue.api.cel import Rule, every
+from pykueue.api.cel.rules import Rule, every
 from pykueue.api.meta import DNS_LABEL, DNS_SUBDOMAIN, Condition, Int64, Quantity, Time
 from pykueue.api.structural import Part, about
 

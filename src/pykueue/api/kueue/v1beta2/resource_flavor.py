@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from pykueue.api.cel import Rule
+from pykueue.api.cel.rules import Rule
 from pykueue.api.kueue.v1beta2.fields import TAINT_EFFECTS, Name, Taint, Tolerations
 from pykueue.api.meta import ObjectMeta
 from pykueue.api.structural import Part, about

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pykueue.api.cel import Rule
+from pykueue.api.cel.rules import Rule
 from pykueue.api.kueue.v1beta2.fields import IMMUTABLE, UNIQUE
 from pykueue.api.meta import QUALIFIED_NAME, ObjectMeta
 from pykueue.api.structural import Part, about

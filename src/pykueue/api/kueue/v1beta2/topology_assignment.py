@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pykueue.api.cel import Rule, every
+from pykueue.api.cel.rules import Rule, every
 from pykueue.api.meta import Int32
 from pykueue.api.structural import Part, about
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pykueue.api.cel import Rule
+from pykueue.api.cel.rules import Rule
 from pykueue.api.scheme import Object
 
 _RESERVED = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pykueue.api import policy_expressions as expressions
-from pykueue.api.cel import EvaluationError
+from pykueue.api.cel.errors import EvaluationError
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult

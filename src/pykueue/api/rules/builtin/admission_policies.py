@@ -133,13 +133,12 @@ def _param_kind_faults(param_kind: Object) -> Faults:
         yield faults.invalid(f"{path}.kind", kind, detail)
 
 
-def _variable_names(spec: Object, before: int | None = None) -> tuple[str, ...]:
-    return tuple(reading.text(variable.get("name")) for variable in reading.mappings(spec.get("variables"))[:before])
-
-
-def _scope(spec: Object, variables: tuple[str, ...], *, has_authorizer: bool = True) -> expressions.Scope:
+def _scope(spec: Object, *, before: int | None = None, has_authorizer: bool = True) -> expressions.Scope:
+    """With the variables of the policy, or only those before one of them."""
     has_params = spec.get("paramKind") is not None
-    return expressions.Scope(has_params=has_params, variables=variables, has_authorizer=has_authorizer)
+    variables = reading.mappings(spec.get("variables"))[:before]
+    variable_types = expressions.variable_types(variables, has_params=has_params)
+    return expressions.Scope(has_params=has_params, variables=variable_types, has_authorizer=has_authorizer)
 
 
 def _variable_faults(spec: Object) -> Faults:
@@ -153,9 +152,7 @@ def _variable_faults(spec: Object) -> Faults:
         if not text.strip():
             yield faults.required(f"{path}.expression", "expression is not specified")
         else:
-            yield from matching.expression_faults(
-                text, f"{path}.expression", _scope(spec, _variable_names(spec, index)), ()
-            )
+            yield from matching.expression_faults(text, f"{path}.expression", _scope(spec, before=index), ())
 
 
 def _validation_faults(spec: Object, validation: Object, path: str) -> Faults:
@@ -163,13 +160,13 @@ def _validation_faults(spec: Object, validation: Object, path: str) -> Faults:
     if not text.strip():
         yield faults.required(f"{path}.expression", "expression is not specified")
     else:
-        scope = _scope(spec, _variable_names(spec))
+        scope = _scope(spec)
         yield from matching.expression_faults(text, f"{path}.expression", scope, expressions.BOOL)
     message_expression = reading.text(validation.get("messageExpression"))
     if message_expression and not message_expression.strip():
         yield faults.invalid(f"{path}.messageExpression", message_expression, "must be non-empty if specified")
     elif message_expression:
-        scope = _scope(spec, _variable_names(spec), has_authorizer=False)
+        scope = _scope(spec, has_authorizer=False)
         yield from matching.expression_faults(message_expression, f"{path}.messageExpression", scope, expressions.TEXT)
     message = reading.text(validation.get("message"))
     if message and not message.strip():
@@ -188,7 +185,7 @@ def _annotation_faults(spec: Object, annotation: Object, path: str) -> Faults:
         detail = f"must not exceed {_LONGEST_ANNOTATION_EXPRESSION} bytes in length"
         yield faults.required(f"{path}.valueExpression", detail)
     else:
-        scope = _scope(spec, _variable_names(spec))
+        scope = _scope(spec)
         yield from matching.expression_faults(text, f"{path}.valueExpression", scope, expressions.TEXT_OR_NULL)
 
 
@@ -216,7 +213,7 @@ def _mutation_faults(spec: Object, mutation: Object, path: str) -> Faults:
             if not text.strip():
                 yield faults.required(f"{path}.{field}.expression")
             else:
-                scope = _scope(spec, _variable_names(spec))
+                scope = _scope(spec)
                 yield from matching.expression_faults(text, f"{path}.{field}.expression", scope, results)
 
 

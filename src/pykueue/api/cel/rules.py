@@ -1,26 +1,21 @@
 """CEL rules of a schema: the text for a real cluster, and the Python check that we run.
 
 A `Rule` beside a struct declares both. Schemas are plain JSON and contain the text only;
-`schema_validation` asks `program` for the check. A text that one of our rules declares runs as
-Python, some fifty times faster; any other text, of a user's CustomResourceDefinition, is compiled
-by the CEL library.
+`schema_validation` asks `holds`. A text that one of our rules declares runs as Python, several
+times faster; any other text, of a user's CustomResourceDefinition, is compiled.
 """
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import text_cache
+from pykueue.api.cel.errors import EvaluationError
+from pykueue.api.cel.limits import Budget
 
 Check = Callable[[Any, Any], bool]
 """Takes `self` and `oldSelf`. A KeyError means CEL's `no such key`."""
 
 _checks: dict[str, Check] = {}
-
-
-class EvaluationError(Exception):
-    """The rule could not be evaluated; the message is that of CEL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +38,20 @@ def uses_old_self(text: str) -> bool:
     return "oldSelf" in text
 
 
-def program(text: str) -> Check:
-    """The check of a rule's text: the one we declared, or the compiled text.
-
-    It raises EvaluationError when it runs.
-    """
+def holds(text: str, value: Any, old: Any, budget: Budget) -> bool:
+    """Whether a rule holds: by the check that is declared for its text, or by the text."""
     check = _checks.get(text)
-    return functools.partial(_run_check, check) if check else compiled(text)
+    return run_check(check, value, old) if check is not None else compiled_holds(text, value, old, budget)
 
 
-@text_cache.cached(1024, longest=4096)
-def compiled(text: str) -> Check:
-    from pykueue.api.cel_library import compile_rule
+def compiled_holds(text: str, value: Any, old: Any, budget: Budget) -> bool:
+    # Imported here because the interpreter is needed for the rules of users only.
+    from pykueue.api.cel.programs import check_rule
 
-    return compile_rule(text)
+    return check_rule(text, value, old, budget)
 
 
-def _run_check(check: Check, value: Any, old: Any) -> bool:
+def run_check(check: Check, value: Any, old: Any) -> bool:
     try:
         return check(value, old)
     except KeyError as missing:
