@@ -87,6 +87,12 @@ def test_the_driver_decides_how_the_application_ends(exit_code, state):
     assert (fixture.state, fixture.names()) == (state, ["pi-driver"])
 
 
+def test_a_failed_application_says_why():
+    fixture = SparkFixture().run().end(3)
+    message = fixture.application["status"]["applicationState"]["errorMessage"]
+    assert message.startswith("driver container failed with ExitCode: 3")
+
+
 def test_a_failed_driver_is_started_again_as_often_as_the_policy_says():
     fixture = SparkFixture(restartPolicy={"type": "OnFailure", "onFailureRetries": 1}).run().end(1)
     assert fixture.state == "PENDING_RERUN"

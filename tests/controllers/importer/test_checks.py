@@ -42,6 +42,12 @@ def test_pod_and_workload_get_the_labels():
     assert planned.workload["metadata"]["labels"]["batch"] == "one"
 
 
+def test_a_pod_whose_job_is_in_a_queue_is_not_counted_twice():
+    labels = {"kueue.x-k8s.io/podset": "main"}
+    assert plan(pod("unknown", labels=labels)) is None
+    assert plan(pod(labels={**labels, "kueue.x-k8s.io/managed": "true"})) is not None
+
+
 @pytest.mark.parametrize(
     ("obj", "changes", "message"),
     [

@@ -97,9 +97,18 @@ def _end(application: Object, driver: Object, current: Sequence[Object], status:
         _set_state(status, "PENDING_RERUN")
         removed_driver = yield from pod_control.delete(application, [driver] if not objects.is_deleted(driver) else [])
         return [*removed.errors, *removed_driver.errors]
-    message = "" if is_success else f"driver pod {objects.name(driver)} failed"
-    _set_state(status, "COMPLETED" if is_success else "FAILED", message)
+    _set_state(status, "COMPLETED" if is_success else "FAILED", "" if is_success else _cause(driver))
     return removed.errors
+
+
+def _cause(driver: Object) -> str:
+    """Why the driver failed: in the words of the Spark operator, and those of its container."""
+    for container in pods.container_statuses(driver):
+        ended = objects.nested(container, "state", "terminated")
+        if ended.get("exitCode"):
+            text = f"driver container failed with ExitCode: {ended['exitCode']}, Reason: {ended.get('reason', '')}"
+            return f"{text}: {ended['message']}" if ended.get("message") else text
+    return f"driver pod {objects.name(driver)} failed"
 
 
 def _is_restarted(application: Object, attempts: int, *, is_success: bool) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pykueue.api import conditions, objects
-from pykueue.api.labels import MANAGED, QUEUE_NAME
+from pykueue.api.labels import MANAGED, POD_SET_LABEL, QUEUE_NAME
 from pykueue.api.scheme import Object
 from pykueue.controllers.importer import mapping
 from pykueue.controllers.jobs import construction
@@ -48,7 +48,9 @@ def is_finished(pod: Object) -> bool:
 
 
 def plan(pod: Object, context: ImportContext, now_ns: int) -> PodImport | None:
-    """The writes of an import; None if a rule says to skip the pod."""
+    """The writes of an import; None if a rule skips the pod, or if its job counts already."""
+    if POD_SET_LABEL in objects.labels(pod) and MANAGED not in objects.labels(pod):
+        return None
     rule = mapping.find(context.rules, pod)
     if rule is None:
         raise PodImportError("no mapping found: add a rule that matches the labels of the pod")
