@@ -65,10 +65,15 @@ class JobReference(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in ("", kind.lower(), f"{kind.lower()}s")
 
     def similar_names(self, workloads: Iterable[Object]) -> list[str]:
-        """Names of workloads, or of their jobs, that may have been meant."""
+        """Names of workloads, or of their jobs, that may have been meant.
+
+        A job of another kind that has the very name is given with its kind.
+        """
+        owners = [owner for obj in workloads for owner in objects.owner_references(obj)]
+        if others := {f"{owner['kind'].lower()} {self.name}" for owner in owners if owner["name"] == self.name}:
+            return sorted(others)
         names = [objects.name(obj) for obj in workloads if self.kind in ("", *_WORKLOAD_WORDS)]
         if self.kind not in _WORKLOAD_WORDS:
-            owners = [owner for obj in workloads for owner in objects.owner_references(obj)]
             names += [str(owner["name"]) for owner in owners if self._is_kind(owner["kind"])]
         return difflib.get_close_matches(self.name, dict.fromkeys(names))
 
