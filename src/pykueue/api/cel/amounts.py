@@ -169,8 +169,8 @@ def _is_semver(text: str, is_tolerant: bool = False) -> bool:  # noqa: FBT001, F
 
 def add_amounts(functions: Functions) -> None:
     add, of, version = functions.add, _QUANTITY, _SEMVER
-    add("quantity", "string_to_quantity", f"(string) -> {of}", read_quantity, cost=cost.first)
-    add("isQuantity", "is_quantity_string", "(string) -> bool", _is_quantity, cost=cost.first)
+    add("quantity", "string_to_quantity", f"(string) -> {of}", read_quantity, cost=cost.parsing)
+    add("isQuantity", "is_quantity_string", "(string) -> bool", _is_quantity, cost=cost.parsing)
     add("sign", "quantity_sign", f"({of}) -> int", lambda amount: _sign(amount.nano))
     add("isGreaterThan", "quantity_is_greater_than", f"{of}.({of}) -> bool", lambda a, b: a.nano > b.nano)
     add("isLessThan", "quantity_is_less_than", f"{of}.({of}) -> bool", lambda a, b: a.nano < b.nano)
@@ -182,10 +182,10 @@ def add_amounts(functions: Functions) -> None:
     add("add", "quantity_add_int", f"{of}.(int) -> {of}", _sum)
     add("sub", "quantity_sub", f"{of}.({of}) -> {of}", _difference)
     add("sub", "quantity_sub_int", f"{of}.(int) -> {of}", _difference)
-    add("semver", "string_to_semver", f"(string) -> {version}", read_semver, cost=cost.first)
-    add("semver", "string_bool_to_semver", f"(string, bool) -> {version}", read_semver, cost=cost.first)
-    add("isSemver", "is_semver_string", "(string) -> bool", _is_semver, cost=cost.first)
-    add("isSemver", "is_semver_string_bool", "(string, bool) -> bool", _is_semver, cost=cost.first)
+    add("semver", "string_to_semver", f"(string) -> {version}", read_semver, cost=cost.parsing)
+    add("semver", "string_bool_to_semver", f"(string, bool) -> {version}", read_semver, cost=cost.parsing)
+    add("isSemver", "is_semver_string", "(string) -> bool", _is_semver, cost=cost.parsing)
+    add("isSemver", "is_semver_string_bool", "(string, bool) -> bool", _is_semver, cost=cost.parsing)
     add("isGreaterThan", "semver_is_greater_than", f"{version}.({version}) -> bool", lambda a, b: a.order > b.order)
     add("isLessThan", "semver_is_less_than", f"{version}.({version}) -> bool", lambda a, b: a.order < b.order)
     add(

@@ -154,6 +154,10 @@ _TO_TEXT: tuple[tuple[str, Callable[[Any], str]], ...] = (
 )
 
 
+def _reading(_: str) -> int:
+    return 1 + cost.PARSING
+
+
 def add_conversions(functions: Functions) -> None:
     add = functions.add
     for kind in ("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"):
@@ -166,7 +170,7 @@ def add_conversions(functions: Functions) -> None:
     add("double", "string_to_double", "(string) -> double", _text_to_double)
     add("double", "uint64_to_double", "(uint) -> double", float)
     add("duration", "int64_to_duration", "(int) -> duration", int_to_duration)
-    add("duration", "string_to_duration", "(string) -> duration", times.duration)
+    add("duration", "string_to_duration", "(string) -> duration", times.duration, cost=_reading)
     add("int", "double_to_int64", "(double) -> int", _double_to_int)
     add("int", "duration_to_int64", "(duration) -> int", lambda value: value.ns)
     add("int", "string_to_int64", "(string) -> int", _text_to_int)
@@ -176,7 +180,7 @@ def add_conversions(functions: Functions) -> None:
     for kind, to_text in _TO_TEXT:
         add("string", f"{kind}_to_string", f"({kind}) -> string", to_text)
     add("timestamp", "int64_to_timestamp", "(int) -> timestamp", lambda value: Timestamp(value * values.NS_PER_SECOND))
-    add("timestamp", "string_to_timestamp", "(string) -> timestamp", times.timestamp)
+    add("timestamp", "string_to_timestamp", "(string) -> timestamp", times.timestamp, cost=_reading)
     add("uint", "double_to_uint64", "(double) -> uint", _double_to_uint)
     add("uint", "int64_to_uint64", "(int) -> uint", _int_to_uint)
     add("uint", "string_to_uint64", "(string) -> uint", _text_to_uint)

@@ -1,7 +1,7 @@
 """What expressions may cost. Imported without the interpreter.
 
-The units are those of Kubernetes (`cost`), whose limits are ten times as high: a step takes some
-60 to 120 ns here, and in the worst case a microsecond. An evaluation blocks all other requests, so
+The units are those of Kubernetes (`cost`), whose limits are ten times as high: a unit takes some
+60 to 120 ns here, and half a microsecond at most. An evaluation holds up all other requests, so
 one expression may take some ten milliseconds, and all of a policy some fifty.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PER_CALL_LIMIT = 100_000
 """Of one expression. Kubernetes has 1,000,000."""
-RUNTIME_BUDGET = 500_000
+RUNTIME_BUDGET = 250_000
 """Of all rules of an object, or all expressions of a policy for a request and a parameter object.
 
 Kubernetes has 10,000,000.

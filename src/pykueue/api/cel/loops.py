@@ -46,6 +46,7 @@ def quantifier(over: Run, slots: tuple[int, ...], body: Run, *, decisive: bool) 
                 verdict = body(frame)
             except CelError as fault:
                 error = error or fault
+                frame[COST] += cost.ABSORBED_ERROR
                 continue
             if verdict is decisive:
                 frame[COST] += (end if count < len(items) else 0) + cost.IDENT

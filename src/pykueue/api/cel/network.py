@@ -133,7 +133,7 @@ def _is_global_unicast(value: IP) -> bool:
 
 
 def _contains_cost(network: CIDR, other: Any) -> int:
-    return -(-2 * network.cel_size // 10) + (cost.traversal(other) if isinstance(other, str) else 0)
+    return -(-2 * network.cel_size // 10) + (cost.parsing(other) if isinstance(other, str) else 0)
 
 
 def _contains_network_cost(network: CIDR, other: Any) -> int:
@@ -142,19 +142,25 @@ def _contains_network_cost(network: CIDR, other: Any) -> int:
 
 def add_addresses(functions: Functions) -> None:
     add = functions.add
-    add("ip", "string_to_ip", "(string) -> net.IP", _ip, cost=cost.first)
+    add("ip", "string_to_ip", "(string) -> net.IP", _ip, cost=cost.parsing)
     add("ip", "cidr_ip", "net.CIDR.() -> net.IP", lambda network: IP(network.address))
     add("family", "ip_family", "net.IP.() -> int", lambda value: value.address.version)
-    add("ip.isCanonical", "ip_is_canonical", "(string) -> bool", lambda t: str(_address(t)) == t, cost=cost.first_twice)
+    add(
+        "ip.isCanonical",
+        "ip_is_canonical",
+        "(string) -> bool",
+        lambda t: str(_address(t)) == t,
+        cost=cost.parsing_twice,
+    )
     add("isUnspecified", "ip_is_unspecified", "net.IP.() -> bool", lambda value: value.address.is_unspecified)
     add("isLoopback", "ip_is_loopback", "net.IP.() -> bool", lambda value: value.address.is_loopback)
     add("isLinkLocalMulticast", "ip_is_link_local_multicast", "net.IP.() -> bool", _is_link_local_multicast)
     add("isLinkLocalUnicast", "ip_is_link_local_unicast", "net.IP.() -> bool", lambda v: v.address.is_link_local)
     add("isGlobalUnicast", "ip_is_global_unicast", "net.IP.() -> bool", _is_global_unicast)
-    add("isIP", "is_ip", "(string) -> bool", _parses(_ip), cost=cost.first)
+    add("isIP", "is_ip", "(string) -> bool", _parses(_ip), cost=cost.parsing)
     add("string", "ip_to_string", "(net.IP) -> string", lambda value: str(value.address))
-    add("cidr", "string_to_cidr", "(string) -> net.CIDR", _cidr, cost=cost.first)
-    add("isCIDR", "is_cidr", "(string) -> bool", _parses(_cidr), cost=cost.first)
+    add("cidr", "string_to_cidr", "(string) -> net.CIDR", _cidr, cost=cost.parsing)
+    add("isCIDR", "is_cidr", "(string) -> bool", _parses(_cidr), cost=cost.parsing)
     add("string", "cidr_to_string", "(net.CIDR) -> string", str)
     add("prefixLength", "cidr_prefix_length", "net.CIDR.() -> int", lambda network: network.length)
     add("masked", "cidr_masked", "net.CIDR.() -> net.CIDR", _masked)
@@ -291,10 +297,14 @@ def _query(value: URL) -> dict[str, list[str]]:
     return result
 
 
+def _is_url_cost(_: str) -> int:
+    return 1 + cost.PARSING
+
+
 def add_urls(functions: Functions) -> None:
     add, of = functions.add, "kubernetes.URL"
-    add("url", "string_to_url", f"(string) -> {of}", _url, cost=cost.first)
-    add("isURL", "is_url_string", "(string) -> bool", _parses(_url))
+    add("url", "string_to_url", f"(string) -> {of}", _url, cost=cost.parsing)
+    add("isURL", "is_url_string", "(string) -> bool", _parses(_url), cost=_is_url_cost)
     add("getScheme", "url_get_scheme", f"{of}.() -> string", lambda value: value.scheme)
     add("getHost", "url_get_host", f"{of}.() -> string", lambda value: value.host)
     add("getHostname", "url_get_hostname", f"{of}.() -> string", _hostname)

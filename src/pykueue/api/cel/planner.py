@@ -397,6 +397,7 @@ def _logical(terms: list[Run], *, decisive: bool) -> Run:
                 value = term(frame)
             except CelError as fault:
                 error = error or fault
+                frame[COST] += cost.ABSORBED_ERROR
                 continue
             if value is decisive:
                 return decisive

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykueue.api import durations, text_cache
+from pykueue.api.cel import cost
 from pykueue.api.cel.errors import CelError
 from pykueue.api.cel.functions import Functions
 from pykueue.api.cel.values import LARGEST_INT, NS_PER_SECOND, SMALLEST_INT, Duration, Timestamp
@@ -113,6 +114,10 @@ def _part_of(part: Callable[[dt.datetime], int]) -> Callable[..., int]:
     return lambda value, zone="UTC": part(_local(value, zone))
 
 
+def _part_cost(*_: Any) -> int:
+    return 1 + cost.PARSING
+
+
 def _in_units(unit: int) -> Callable[[Duration], int]:
     return lambda value: value.ns // unit if value.ns >= 0 else -(-value.ns // unit)
 
@@ -124,8 +129,8 @@ def _milliseconds(value: Duration) -> int:
 def add_times(functions: Functions) -> None:
     for name, part in _PARTS:
         implementation: Callable[..., Any] = _part_of(part)
-        functions.add(name, f"timestamp_{name}", "timestamp.() -> int", implementation)
-        functions.add(name, f"timestamp_{name}_with_tz", "timestamp.(string) -> int", implementation)
+        functions.add(name, f"timestamp_{name}", "timestamp.() -> int", implementation, cost=_part_cost)
+        functions.add(name, f"timestamp_{name}_with_tz", "timestamp.(string) -> int", implementation, cost=_part_cost)
     for name, unit in _UNITS:
         functions.add(name, f"duration_{name}", "duration.() -> int", _in_units(unit))
     functions.add("getMilliseconds", "duration_getMilliseconds", "duration.() -> int", _milliseconds)
