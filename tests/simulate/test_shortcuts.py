@@ -10,6 +10,7 @@ from tests.simulate.worlds import GPU, KUEUE, Jobs, cluster_queue, flavor, local
 
 from pykueue.engine import decisions
 from pykueue.engine.cycle import cycle, process
+from pykueue.engine.reasons import NoFitReason, RequeueReason
 from pykueue.simulate.engine_driver.simulation import Simulation, SimulationOptions
 from pykueue.simulate.engine_driver.world import World
 
@@ -71,10 +72,17 @@ def played(seed):
     return decided
 
 
+def hope_for_all(nominated):
+    for entry in nominated:
+        entry.is_hopeless = False
+        entry.requeue_reason, entry.no_fit_reason = RequeueReason.GENERIC, NoFitReason.NONE
+    return len(nominated)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_entries_that_get_no_quota_need_no_order(seed, monkeypatch):
     quick = played(seed)
     assert any(isinstance(decision, decisions.MarkInadmissible | decisions.Requeue) for _, decision in quick)
-    monkeypatch.setattr(process, "may_get_quota", lambda _entry: True)
+    monkeypatch.setattr(process, "refuse_hopeless", hope_for_all)
     monkeypatch.setattr(cycle, "is_decided", lambda _entry: True)
     assert played(seed) == quick

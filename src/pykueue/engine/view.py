@@ -191,8 +191,10 @@ class EngineView:
 
         A scan that goes on may end in the same decision as before, for another flavor.
         """
-        requeued = (decision for decision in decided if isinstance(decision, decisions.Requeue))
-        entries = (self._state.cluster_queues[one.cluster_queue].pending.get(one.workload) for one in requeued)
+        requeued = [decision for decision in decided if isinstance(decision, decisions.Requeue)]
+        if not requeued:
+            return ()
+        entries = [self._state.cluster_queues[one.cluster_queue].pending.get(one.workload) for one in requeued]
         return tuple(() if entry is None or entry.scan is None else entry.scan.tried for entry in entries)
 
     def pending_count(self, key: values.LocalQueueKey) -> int:

@@ -59,6 +59,7 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool] | None) -> Cyc
                 yield
     for entry in heads:
         if entry.status not in _DECIDED:
+            requeue = report.retry_second_pass if entry.attempt else report.requeue
             result.append(requeue(state, entry))
         elif entry.status is EntryStatus.DROPPED:
             entry.queue.pending.take(entry.pending)
@@ -122,7 +123,7 @@ def admit_or_preempt(
     with state.ledger.trial() as trial:
         for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
-            if process.may_get_quota(entry):
+            if not entry.is_hopeless:
                 left -= 1
             elif not left:
                 continue
@@ -152,10 +153,6 @@ def assume(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
     if entry.migrated is not None:
         return report.migrate(state, entry, entry.migrated)
     return [report.preempt(state, entry)] if entry.preempts else []
-
-
-def requeue(state: EngineState, entry: CycleEntry) -> decisions.Decision:
-    return report.retry_second_pass(state, entry) if entry.attempt else report.requeue(state, entry)
 
 
 def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:

@@ -42,6 +42,8 @@ class CycleEntry:
     requeue_reason: RequeueReason = RequeueReason.GENERIC
     pending_reason: PendingReason | None = None
     no_fit_reason: NoFitReason = NoFitReason.NONE
+    is_hopeless: bool = False
+    """The workload gets no quota in this cycle, whatever the other entries get."""
     preempts: bool = False
     """The workload preempts its targets in this cycle."""
     is_deferred: bool = False

@@ -49,6 +49,7 @@ class LastNomination:
         "_settings_version",
         "_shorts",
         "_tried",
+        "refusal",
         "scan",
     )
 
@@ -79,6 +80,9 @@ class LastNomination:
         """By what is unused of the flavor-resources that are short."""
         self._root = queue.node.root
         self._flat_checks = _flat_checks(queue.node, checks)
+        is_hopeless = assignment.mode is not Mode.FIT and not assignment.topology_usage
+        self.refusal = assignment.refusal if is_hopeless else None
+        """How a head is requeued that can get no quota; None if it may get some."""
         self.scan: ScanProgress | None = None
         """The scan of a try that is repeated; None if flavors remain, which depends on the try."""
 

@@ -86,6 +86,9 @@ def _assign(state: EngineState, entry: CycleEntry) -> None:
                 nominations.move_to_front(last)
             entry.assignment, entry.pending_reason = repeated
             pending.scan = last.scan or _scan(state, entry, repeated[0])
+            if last.refusal is not None and not entry.attempt and not pending.workload.parent_uid:
+                entry.is_hopeless = True
+                entry.requeue_reason, entry.no_fit_reason = last.refusal
             return
     _record(state, entry, _new_nomination(state, entry, nominations, tried))
 

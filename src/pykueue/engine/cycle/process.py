@@ -225,23 +225,20 @@ def refuse_hopeless(nominated: list[CycleEntry]) -> int:
     """Refuse the entries that cannot get quota, whatever the others do; count the others."""
     left = 0
     for entry in nominated:
+        if entry.is_hopeless:
+            continue
         if may_get_quota(entry):
             left += 1
         else:
+            entry.is_hopeless = True
             refuse(entry)
     return left
 
 
 def refuse(entry: CycleEntry) -> None:
     """Set why an entry waits that does not fit and finds no targets."""
-    assignment = entry.assignment
-    assert assignment is not None
-    if assignment.mode is Mode.NO_FIT:
-        entry.requeue_reason = RequeueReason.NO_FIT
-        entry.no_fit_reason = assignment.no_fit_reason
-    else:
-        entry.requeue_reason = RequeueReason.PREEMPTION_NO_CANDIDATES
-        entry.no_fit_reason = NoFitReason.WAITING_FOR_QUOTA
+    assert entry.assignment is not None
+    entry.requeue_reason, entry.no_fit_reason = entry.assignment.refusal
 
 
 def _all_available(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> bool:

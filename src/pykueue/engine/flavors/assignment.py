@@ -20,6 +20,7 @@ from pykueue.engine.reasons import (
     NoFitReason,
     PodSetShortage,
     Possibility,
+    RequeueReason,
     ResourceNotProvided,
 )
 from pykueue.engine.topology.cache import TopologyUsages
@@ -139,6 +140,13 @@ class Assignment:
                 for pod_set in self.pod_sets
             )
         return self._tried
+
+    @property
+    def refusal(self) -> tuple[RequeueReason, NoFitReason]:
+        """How a workload is requeued that does not fit and finds no targets."""
+        if self.mode is Mode.NO_FIT:
+            return RequeueReason.NO_FIT, self.no_fit_reason
+        return RequeueReason.PREEMPTION_NO_CANDIDATES, NoFitReason.WAITING_FOR_QUOTA
 
     def shortages(self) -> tuple[PodSetShortage, ...]:
         return tuple(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pykueue.engine import decisions, values
 from pykueue.engine.policy import Policy, RequeuingTimestamp
+from pykueue.engine.queues.bucket import Bucket, Order
 from pykueue.engine.queues.equivalence import is_equivalent
 from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.reasons import NoFitReason, PreemptionReason, RequeueReason
@@ -21,8 +22,6 @@ from pykueue.engine.values import QueueingStrategy
 
 if TYPE_CHECKING:
     from pykueue.engine.cycle.last_nomination import Nominations
-
-Order = tuple[int, int, int, str, str]
 
 _MILLISECOND_NS = 1_000_000
 _IMMEDIATE = {
@@ -72,7 +71,7 @@ class PendingWorkload:
         )
         self.scan: ScanProgress | None = None
         self.evaluated_generation = 0
-        self.bucket: _Bucket | None = None
+        self.bucket: Bucket | None = None
         self.nominations: Nominations | None = None
         """Earlier nominations that may be repeated; None until it is nominated."""
         self.last_decision: decisions.Requeue | decisions.MarkInadmissible | None = None
@@ -103,51 +102,8 @@ class PendingWorkload:
         return self.workload.requeued is False or self.workload.requeue_at_ns is not None
 
     def backoff_expired(self, now_ns: int) -> bool:
-        if self.workload.requeued is False:
-            return False
-        return self.workload.requeue_at_ns is None or now_ns >= self.workload.requeue_at_ns
-
-
-class _Bucket:
-    """Workloads with one scheduling hash in queue order.
-
-    Members that left stay in the heap until they are popped.
-    """
-
-    __slots__ = ("group", "has_backoff", "heap", "inadmissible", "namespaces", "size")
-
-    def __init__(self, group: str) -> None:
-        self.group = group
-        """The scheduling hash, with the local queue under admission fair sharing."""
-        self.heap: list[tuple[Order, int, PendingWorkload]] = []
-        self.namespaces: set[str] = set()
-        self.size = 0
-        self.inadmissible = False
-        self.has_backoff = False
-        """Some member waits for a time or a condition, so the bucket cannot be moved as a whole.
-        """
-
-    def __deepcopy__(self, memo: dict[int, object]) -> "_Bucket":
-        clone = memo[id(self)] = _Bucket(self.group)
-        clone.namespaces = set(self.namespaces)
-        clone.size = self.size
-        clone.inadmissible = self.inadmissible
-        clone.has_backoff = self.has_backoff
-        clone.heap = [
-            (order, sequence, copy.deepcopy(pending, memo))
-            for order, sequence, pending in self.heap
-            if pending.bucket is self
-        ]
-        heapq.heapify(clone.heap)
-        return clone
-
-    def head(self) -> PendingWorkload | None:
-        while self.heap and self.heap[0][2].bucket is not self:
-            heapq.heappop(self.heap)
-        return self.heap[0][2] if self.heap else None
-
-    def members(self) -> Iterator[PendingWorkload]:
-        return (pending for _, _, pending in self.heap if pending.bucket is self)
+        due_ns = self.workload.requeue_at_ns
+        return self.workload.requeued is not False and (due_ns is None or now_ns >= due_ns)
 
 
 class PendingQueue:
@@ -157,11 +113,11 @@ class PendingQueue:
         self.by_local_queue = False
         """Admission fair sharing orders by local queue first, so each has its own buckets."""
         self._all: dict[values.WorkloadKey, PendingWorkload] = {}
-        self._active: dict[str, _Bucket] = {}
-        self._inadmissible_buckets: dict[str, _Bucket] = {}
+        self._active: dict[str, Bucket] = {}
+        self._inadmissible_buckets: dict[str, Bucket] = {}
         self._inadmissible_singly: dict[values.WorkloadKey, PendingWorkload] = {}
         """Inadmissible for reasons of their own: backoff, namespace mismatch, gates."""
-        self._heads: list[tuple[Order, int, _Bucket]] = []
+        self._heads: list[tuple[Order, int, Bucket]] = []
         self._sequence = 0
         self._inadmissible_hashes: dict[str, NoFitReason] = {}
         self.preemptor: tuple[values.WorkloadKey, int] | None = None
@@ -222,7 +178,8 @@ class PendingQueue:
         One that is pending already stays as it is.
         """
         if workload.key not in self._all:
-            self._activate(self._track(workload))
+            pending = self._all[workload.key] = PendingWorkload(workload, self._policy)
+            self._activate(pending)
 
     def put(self, workload: values.Workload, now_ns: int) -> None:
         """Add or update a workload: it is new, it changed, or it lost its quota."""
@@ -252,12 +209,8 @@ class PendingQueue:
         pending = self._all.pop(key, None)
         if pending is not None:
             self._leave(pending)
-        if forget_preemptor:
+        if forget_preemptor and self.preemptor is not None:
             self.forget_preemptor(key)
-
-    def _track(self, workload: values.Workload) -> PendingWorkload:
-        pending = self._all[workload.key] = PendingWorkload(workload, self._policy)
-        return pending
 
     def _replace(self, old: PendingWorkload, new: PendingWorkload) -> None:
         was_active, was_in_bucket = not old.is_inadmissible, old.bucket is not None
@@ -280,9 +233,10 @@ class PendingQueue:
             return preemptor
         while self._heads:
             order, _, bucket = self._heads[0]
-            head = None if bucket.inadmissible else bucket.head()
-            if head is not None and head.order == order:
-                return head
+            if not bucket.inadmissible:
+                head = bucket.head()
+                if head is not None and head.order == order:
+                    return head
             heapq.heappop(self._heads)
         return None
 
@@ -348,7 +302,8 @@ class PendingQueue:
             if not is_in_heap:
                 self._activate(pending)
             return True
-        if reason in _FAILS_FOR_WHOLE_HASH and (scheduling_hash := self._hash_of(pending)):
+        fails_for_hash = best_effort and reason in _FAILS_FOR_WHOLE_HASH and self._policy.scheduling_equivalence_hashing
+        if fails_for_hash and (scheduling_hash := pending.workload.scheduling_hash):
             if not is_in_heap:
                 self._enter(self._inadmissible_buckets, pending, inadmissible=True)
             self._mark_hash_inadmissible(scheduling_hash, no_fit_reason)
@@ -385,7 +340,9 @@ class PendingQueue:
         if not before:
             self._heads.clear()
         for group, bucket in list(self._inadmissible_buckets.items()):
-            if not bucket.has_backoff and all(map(namespace_fits, bucket.namespaces)):
+            is_accepted = bucket.accepted_by is namespace_fits or all(map(namespace_fits, bucket.namespaces))
+            if is_accepted and not bucket.has_backoff:
+                bucket.accepted_by = namespace_fits
                 del self._inadmissible_buckets[group]
                 self.active_count += bucket.size
                 self._merge(self._active, group, bucket, inadmissible=False)
@@ -424,12 +381,13 @@ class PendingQueue:
         if bucket.head() is pending:
             self._push_head(bucket, pending)
 
-    def _push_head(self, bucket: _Bucket, head: PendingWorkload) -> None:
+    def _push_head(self, bucket: Bucket, head: PendingWorkload) -> None:
         """Add the head of a bucket to the heap of heads.
 
         Outdated heads are dropped when they are popped, or all at once when they are too many.
         """
-        heapq.heappush(self._heads, (head.order, self._next_sequence(), bucket))
+        self._sequence += 1
+        heapq.heappush(self._heads, (head.order, self._sequence, bucket))
         if len(self._heads) > 4 * len(self._active) + 64:
             self._heads = [
                 (active_head.order, self._next_sequence(), active)
@@ -438,16 +396,18 @@ class PendingQueue:
             ]
             heapq.heapify(self._heads)
 
-    def _enter(self, buckets: dict[str, _Bucket], pending: PendingWorkload, *, inadmissible: bool) -> _Bucket:
+    def _enter(self, buckets: dict[str, Bucket], pending: PendingWorkload, *, inadmissible: bool) -> Bucket:
         group = self._hash_of(pending)
         if self.by_local_queue:
             group += "\0" + pending.workload.local_queue
         bucket = buckets.get(group)
         if bucket is None:
-            bucket = buckets[group] = _Bucket(group)
+            bucket = buckets[group] = Bucket(group)
             bucket.inadmissible = inadmissible
         heapq.heappush(bucket.heap, (pending.order, self._next_sequence(), pending))
-        bucket.namespaces.add(pending.workload.namespace)
+        if pending.workload.namespace not in bucket.namespaces:
+            bucket.namespaces.add(pending.workload.namespace)
+            bucket.accepted_by = None
         bucket.has_backoff = bucket.has_backoff or pending.may_back_off
         bucket.size += 1
         pending.bucket = bucket
@@ -471,7 +431,7 @@ class PendingQueue:
             assert head is not None
             self._push_head(bucket, head)
 
-    def _merge(self, buckets: dict[str, _Bucket], group: str, bucket: _Bucket, *, inadmissible: bool) -> None:
+    def _merge(self, buckets: dict[str, Bucket], group: str, bucket: Bucket, *, inadmissible: bool) -> None:
         """Move a whole bucket.
 
         If the destination has a bucket of this group, the smaller is merged into the larger.
@@ -486,6 +446,7 @@ class PendingQueue:
                 heapq.heappush(bucket.heap, (pending.order, self._next_sequence(), pending))
             bucket.size += other.size
             bucket.namespaces |= other.namespaces
+            bucket.accepted_by = None
             bucket.has_backoff = bucket.has_backoff or other.has_backoff
             other.size, other.inadmissible = 0, True
         buckets[group] = bucket

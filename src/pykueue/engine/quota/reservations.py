@@ -5,6 +5,7 @@ preemption.
 """
 
 import bisect
+import copy
 import itertools
 from collections.abc import Iterable, Iterator
 
@@ -123,24 +124,26 @@ def topology_usage_of(workload: values.Workload, admission: values.Admission) ->
     )
 
 
-def _stays(reservation: Reservation) -> int:
-    return int(not reservation.evicted)
-
-
-def _order(reservation: Reservation) -> tuple[bool, int, int, str, str]:
-    return reservation.order
-
-
 class Reservations:
     """The reservations of one cluster queue in candidate order."""
 
-    __slots__ = ("_by_key", "_ordered", "version")
+    __slots__ = ("_by_key", "_ordered", "_orders", "version")
 
     def __init__(self) -> None:
         self.version = 0
         """Grows with every change, so that a reader can keep its counts while this is the same."""
         self._by_key: dict[values.WorkloadKey, Reservation] = {}
         self._ordered: list[Reservation] = []
+        self._orders: list[tuple[object, ...]] = []
+        """The orders of `_ordered`: a search compares them without a call for each of them."""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Reservations":
+        clone = memo[id(self)] = Reservations()
+        clone.version = self.version
+        clone._ordered = [copy.deepcopy(reservation, memo) for reservation in self._ordered]
+        clone._orders = list(self._orders)
+        clone._by_key = {reservation.key: reservation for reservation in clone._ordered}
+        return clone
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -159,7 +162,7 @@ class Reservations:
     def _evicted_count(self) -> int:
         if not self._ordered or not self._ordered[0].evicted:
             return 0
-        return bisect.bisect_left(self._ordered, 1, key=_stays)
+        return bisect.bisect_left(self._orders, (True,))
 
     def get(self, key: values.WorkloadKey) -> Reservation | None:
         return self._by_key.get(key)
@@ -167,10 +170,13 @@ class Reservations:
     def put(self, reservation: Reservation) -> None:
         self.version += 1
         self._by_key[reservation.key] = reservation
-        bisect.insort(self._ordered, reservation, key=_order)
+        position = bisect.bisect_right(self._orders, reservation.order)
+        self._orders.insert(position, reservation.order)
+        self._ordered.insert(position, reservation)
 
     def remove(self, key: values.WorkloadKey) -> Reservation:
         self.version += 1
         reservation = self._by_key.pop(key)
-        del self._ordered[bisect.bisect_left(self._ordered, reservation.order, key=_order)]
+        position = bisect.bisect_left(self._orders, reservation.order)
+        del self._orders[position], self._ordered[position]
         return reservation

@@ -290,12 +290,12 @@ class Simulation:
         if self.on_decision is not None:
             self.on_decision(self.now_ns, decision)
         match decision:
-            case decisions.Admit():
-                self._reserve(self.runs[decision.workload], decision)
-            case decisions.Requeue() | decisions.MarkInadmissible():
+            case decisions.MarkInadmissible() | decisions.Requeue():
                 job = self.runs[decision.workload]
                 job.tries += 1
                 job.pending = decision.pending
+            case decisions.Admit():
+                self._reserve(self.runs[decision.workload], decision)
             case decisions.Preempt():
                 for target in decision.targets:
                     if not target.already_evicted:
