@@ -90,4 +90,4 @@ class SecondPassQueue:
 
     @property
     def next_due_ns(self) -> int | None:
-        return min((scheduled.due_ns for scheduled in self._attempts.values()), default=None)
+        return min(scheduled.due_ns for scheduled in self._attempts.values()) if self._attempts else None

@@ -315,14 +315,18 @@ class PendingQueue:
 
     def _mark_hash_inadmissible(self, scheduling_hash: str, no_fit_reason: NoFitReason) -> None:
         self._inadmissible_hashes[scheduling_hash] = no_fit_reason
-        groups = [scheduling_hash]
-        if self.by_local_queue:
-            groups = [group for group in self._active if group.partition("\0")[0] == scheduling_hash]
-        for group in groups:
-            bucket = self._active.pop(group, None)
-            if bucket is not None:
-                self.active_count -= bucket.size
-                self._merge(self._inadmissible_buckets, group, bucket, inadmissible=True)
+        if not self.by_local_queue:
+            self._mark_group_inadmissible(scheduling_hash)
+            return
+        for group in [group for group in self._active if group.partition("\0")[0] == scheduling_hash]:
+            self._mark_group_inadmissible(group)
+
+    def _mark_group_inadmissible(self, group: str) -> None:
+        bucket = self._active.pop(group, None)
+        if bucket is not None:
+            self.active_count -= bucket.size
+            bucket.inadmissible = True
+            self._merge(self._inadmissible_buckets, group, bucket)
 
     def bypassed_reason(self, key: values.WorkloadKey) -> NoFitReason | None:
         """Why an inadmissible workload with the same hash did not fit."""
@@ -345,7 +349,11 @@ class PendingQueue:
                 bucket.accepted_by = namespace_fits
                 del self._inadmissible_buckets[group]
                 self.active_count += bucket.size
-                self._merge(self._active, group, bucket, inadmissible=False)
+                bucket.inadmissible = False
+                active = self._merge(self._active, group, bucket)
+                head = active.head()
+                assert head is not None
+                self._push_head(active, head)
             else:
                 for pending in list(bucket.members()):
                     self._reactivate_one(pending, namespace_fits, now_ns)
@@ -431,8 +439,8 @@ class PendingQueue:
             assert head is not None
             self._push_head(bucket, head)
 
-    def _merge(self, buckets: dict[str, Bucket], group: str, bucket: Bucket, *, inadmissible: bool) -> None:
-        """Move a whole bucket.
+    def _merge(self, buckets: dict[str, Bucket], group: str, bucket: Bucket) -> Bucket:
+        """Move a whole bucket, which is marked already.
 
         If the destination has a bucket of this group, the smaller is merged into the larger.
         """
@@ -450,11 +458,7 @@ class PendingQueue:
             bucket.has_backoff = bucket.has_backoff or other.has_backoff
             other.size, other.inadmissible = 0, True
         buckets[group] = bucket
-        bucket.inadmissible = inadmissible
-        if not inadmissible:
-            head = bucket.head()
-            if head is not None:
-                self._push_head(bucket, head)
+        return bucket
 
 
 def _order(pending: PendingWorkload) -> Order:
