@@ -125,9 +125,11 @@ def admit_or_preempt(
             entry.position = position
             if not entry.is_hopeless:
                 left -= 1
-            elif not left:
+                processing.process(entry, is_seen=left > 0)
+            elif left:
+                processing.reserve(entry)
+            else:
                 continue
-            processing.process(entry, is_seen=left > 0)
             if should_pause is not None and should_pause():
                 current = trial.suspend()
                 try:

@@ -93,8 +93,8 @@ class LastNomination:
         """
         if (
             self._settings_version != state.settings_version
-            or self._capacity_version not in (None, state.topology_cache.capacity_version)
             or self._tried != tried
+            or (self._capacity_version is not None and self._capacity_version != state.topology_cache.capacity_version)
         ):
             return None
         if self._freeable and self._queue_version != queue.reservations.version:

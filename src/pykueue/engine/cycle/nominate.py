@@ -31,14 +31,38 @@ class Nomination(NamedTuple):
 
 
 def nominate(state: EngineState, entry: CycleEntry) -> None:
-    pending = entry.pending
-    if pending.workload.key in state.reservations and not entry.attempt:
+    """Set the best nomination; one that ends like an earlier one is not computed again."""
+    pending, queue = entry.pending, entry.queue
+    if pending.key in state.reservations and not entry.attempt:
         entry.status = EntryStatus.DROPPED
-    elif pending.valid_settings == state.settings_version:
-        _assign(state, entry)
-    elif _is_valid(state, entry):
+        return
+    if pending.valid_settings != state.settings_version:
+        if not _is_valid(state, entry):
+            return
         pending.valid_settings = state.settings_version
-        _assign(state, entry)
+    scan = pending.scan
+    tried: TriedFlavors = ()
+    if scan is not None and scan.flavors_remain:
+        if _is_outdated(state, entry, scan):
+            scan = pending.scan = None
+        else:
+            tried = scan.tried
+    entry.scan_before = scan
+    nominations = pending.nominations
+    if nominations is None:
+        nominations = pending.nominations = _shared_nominations(queue, pending.workload)
+    for last in nominations.last:
+        repeated = last.repeated(state, queue, tried)
+        if repeated is not None:
+            if last is not nominations.last[0]:
+                nominations.move_to_front(last)
+            entry.assignment, entry.pending_reason = repeated
+            pending.scan = last.scan or _scan(state, entry, repeated[0])
+            if last.refusal is not None and not entry.attempt and not pending.workload.parent_uid:
+                entry.is_hopeless = True
+                entry.requeue_reason, entry.no_fit_reason = last.refusal
+            return
+    _record(state, entry, _new_nomination(state, entry, nominations, tried))
 
 
 def _is_valid(state: EngineState, entry: CycleEntry) -> bool:
@@ -63,34 +87,6 @@ def _refuse_namespace(state: EngineState, entry: CycleEntry, namespace: str) -> 
     else:
         entry.set_pending(reasons.NamespaceMismatch(), NoFitReason.MISCONFIGURED)
         entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
-
-
-def _assign(state: EngineState, entry: CycleEntry) -> None:
-    """Set the best nomination; one that ends like an earlier one is not computed again."""
-    pending, queue = entry.pending, entry.queue
-    scan = pending.scan
-    tried: TriedFlavors = ()
-    if scan is not None and scan.flavors_remain:
-        if _is_outdated(state, entry, scan):
-            scan = pending.scan = None
-        else:
-            tried = scan.tried
-    entry.scan_before = scan
-    nominations = pending.nominations
-    if nominations is None:
-        nominations = pending.nominations = _shared_nominations(queue, pending.workload)
-    for last in nominations.last:
-        repeated = last.repeated(state, queue, tried)
-        if repeated is not None:
-            if last is not nominations.last[0]:
-                nominations.move_to_front(last)
-            entry.assignment, entry.pending_reason = repeated
-            pending.scan = last.scan or _scan(state, entry, repeated[0])
-            if last.refusal is not None and not entry.attempt and not pending.workload.parent_uid:
-                entry.is_hopeless = True
-                entry.requeue_reason, entry.no_fit_reason = last.refusal
-            return
-    _record(state, entry, _new_nomination(state, entry, nominations, tried))
 
 
 def _new_nomination(

@@ -56,7 +56,7 @@ class Processing:
             refuse(entry)
         elif assignment.mode is Mode.PREEMPT and not entry.targets:
             refuse(entry)
-            self._reserve(entry, assignment)
+            self.reserve(entry)
         elif assignment.mode is Mode.PREEMPT and self._is_gated(entry):
             entry.status = EntryStatus.GATED
             entry.requeue_reason = RequeueReason.PREEMPTION_GATED
@@ -111,12 +111,14 @@ class Processing:
     def _is_gated(self, entry: CycleEntry) -> bool:
         return self._state.policy.preemption_gates and entry.pending.workload.closed_preemption_gate
 
-    def _reserve(self, entry: CycleEntry, assignment: Assignment) -> None:
+    def reserve(self, entry: CycleEntry) -> None:
         """Reserve quota for an entry without targets, so that later entries do not use it.
 
         This is not needed if the queue can always reclaim the quota.
         """
-        if not self._is_seen:
+        assignment = entry.assignment
+        assert assignment is not None
+        if not self._is_seen or assignment.mode is not Mode.PREEMPT:
             return
         can_always_reclaim = entry.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
         keeps_reservation = self._state.policy.prioritize_preemptor_workloads and entry.is_preemptor
