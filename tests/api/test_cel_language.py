@@ -89,6 +89,7 @@ def test_the_place_of_a_fault_is_shown():
         "{" * 999 + "'a': " * 999,
         "self.l" + ".map(x, self.l" * 300,
         "\ud800",
+        "'a'.matches('\ud800')",
     ],
 )
 def test_hostile_texts_are_refused(text):
@@ -110,6 +111,12 @@ def test_a_deep_value_is_no_crash():
         other = [other]
     with pytest.raises(CelError):
         evaluate("self.a == self.b", {"self": {"a": deep, "b": other}}, 10**9)
+
+
+@pytest.mark.parametrize("text", ["self.matches('a')", "bytes(self) == b''", "self.indexOf('a') == 0"])
+def test_half_a_character_is_no_crash(text):
+    with pytest.raises(CelError, match="a character that UTF-8 does not have"):
+        evaluate(text, {"self": "\ud800"})
 
 
 def test_a_variable_without_a_value():

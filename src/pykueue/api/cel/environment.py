@@ -122,6 +122,8 @@ class Environment:
             run = planner.plan(tree)
         except CelError as error:
             raise CompilationError(str(error)) from None
+        except UnicodeError:
+            raise CompilationError("the expression has a character that UTF-8 does not have") from None
         except RecursionError:
             raise CompilationError(report(text, [(0, "expression recursion limit exceeded: 250")])) from None
         return Program(run, self._names, planner.size, tree.type)
@@ -167,6 +169,8 @@ class Program:
         except EvaluationError as error:
             error.cost = frame[COST]
             raise
+        except UnicodeError:
+            raise CelError("a text has a character that UTF-8 does not have") from None
         except RecursionError:
             raise CelError("the values are nested too deeply") from None
         return value, frame[COST]
