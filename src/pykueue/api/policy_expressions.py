@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykueue.api.cel.environment import Environment, Program
     from pykueue.api.cel.types import Type
 
-_NAMES = ("object", "oldObject", "request", "namespaceObject")
+_NAMES = ("object", "oldObject", "namespaceObject")
 _VARIABLES = "kubernetes.variables"
 BOOL = ("bool",)
 TEXT = ("string",)
@@ -73,11 +73,11 @@ _compile_cached = functools.lru_cache(maxsize=1024)(_compile)
 
 @functools.lru_cache(maxsize=256)
 def _environment(scope: Scope, is_mutation: bool) -> "Environment":  # noqa: FBT001 - a key of a cache
-    from pykueue.api.cel import environment, mutations, types
+    from pykueue.api.cel import environment, mutations, request_types, types
     from pykueue.api.cel.authorizer import AUTHORIZER, RESOURCE_CHECK
 
-    names: dict[str, Type] = dict.fromkeys(_NAMES, types.DYN)
-    structs: dict[str, Mapping[str, Type]] = {}
+    names: dict[str, Type] = dict.fromkeys(_NAMES, types.DYN) | {"request": request_types.REQUEST}
+    structs: dict[str, Mapping[str, Type]] = dict(request_types.STRUCTS)
     if scope.has_params:
         names["params"] = types.DYN
     if scope.has_authorizer:
