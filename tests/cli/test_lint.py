@@ -81,10 +81,37 @@ def test_sarif_names_file_line_and_rule(lint):
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {rule.id for rule in checks.RULES}
 
 
-def test_invalid_objects_are_left_to_validate(lint):
-    result = lint([*SOUND, queue("Bad_Name")])
-    assert "1 invalid object was left out; `pykueue validate` says what is wrong." in result.output
+@pytest.mark.parametrize("output", ["text", "json", "sarif"])
+def test_a_refused_object_is_a_finding(lint, output):
+    result = lint([*SOUND, queue("other", queueStrategy="StrictFIFO")], "-o", output)
+    message = "unknown field \"spec.queueStrategy\"; did you mean 'queueingStrategy'?"
+    assert (result.exit_code, result.stderr) == (1, "")
+    if output == "text":
+        assert f"queues.yaml:36: error: ClusterQueue other: {message} [invalid-manifest]\n" in result.stdout
+        assert result.stdout.endswith("\n1 error\n")
+    elif output == "json":
+        (finding,) = json.loads(result.stdout)["findings"]
+        assert (finding["rule"], finding["message"], finding["line"]) == ("invalid-manifest", message, 36)
+    else:
+        (finding,) = json.loads(result.stdout)["runs"][0]["results"]
+        assert (finding["ruleId"], finding["level"]) == ("invalid-manifest", "error")
+        assert message in finding["message"]["text"]
+        assert finding["locations"][0]["physicalLocation"]["region"]["startLine"] == 36
+
+
+def test_a_file_that_is_no_yaml_is_a_finding(tmp_path):
+    path = tmp_path / "queues.yaml"
+    path.write_text("kind: [\n")
+    result = CliRunner().invoke(cli, ["lint", "-o", "sarif", str(path)])
+    (finding,) = json.loads(result.stdout)["runs"][0]["results"]
+    assert (result.exit_code, finding["ruleId"]) == (1, "invalid-manifest")
+    assert not finding["message"]["text"].startswith(":")
+
+
+def test_a_job_of_a_misspelled_queue_fails_a_build(lint):
+    result = lint([*SOUND, job(queue_name="trian", cpu=1)])
     assert result.exit_code == 1
+    assert "LocalQueue trian in namespace default; did you mean train? [unknown-local-queue]" in result.output
 
 
 def test_the_rules_are_listed():

@@ -122,9 +122,7 @@ def configuration(**fields):
 
 
 def lint(objects):
-    """The findings in the manifests of a set, which must be valid."""
+    """The findings in the manifests of a set, which must be readable."""
     documents, faults = manifests.read(yaml.safe_dump_all(objects), "queues.yaml")
     assert not faults
-    findings, invalid = checks.of_documents(documents)
-    assert not invalid
-    return findings
+    return checks.of_documents(documents)

@@ -244,6 +244,22 @@ FAULTY = {
         "LocalQueue",
         [*ONE, local_queue("typo", "taem")],
     ),
+    "job-of-misspelled-local-queue": ("unknown-local-queue", "Job", [*ONE, job(queue_name="trian", cpu=1)]),
+    "job-of-a-queue-in-another-namespace": (
+        "unknown-local-queue",
+        "Job",
+        [*ONE, local_queue("theirs", namespace="other"), job(queue_name="theirs", cpu=1)],
+    ),
+    "cluster-queue-of-misspelled-flavor": (
+        "unknown-flavor",
+        "ClusterQueue",
+        [flavor("spot"), queue(flavors={"sopt": {"cpu": 8}}), local_queue()],
+    ),
+    "cohort-of-misspelled-flavor": (
+        "unknown-flavor",
+        "Cohort",
+        [*pair(4, 4), cohort("all", {"defualt": {"cpu": 8}})],
+    ),
     "cluster-queue-on-hold": ("queue-stopped", "ClusterQueue", [flavor(), queue(stopPolicy="Hold"), local_queue()]),
     "drained-cluster-queue": (
         "queue-stopped",
@@ -349,5 +365,6 @@ FAULTY = {
             local_queue(),
         ],
     ),
+    "misspelled-field": ("invalid-manifest", "ClusterQueue", [*ONE, queue("other", queueStrategy="StrictFIFO")]),
     "queue-defined-twice": ("defined-twice", "ClusterQueue", [*ONE, queue(flavors={"default": {"cpu": 4}})]),
 }

@@ -16,7 +16,11 @@ WITHOUT_JOBS = {
     ("zero-fair-weight", "LocalQueue"),
     ("admission-scope-without-effect", "ClusterQueue"),
     ("defined-twice", "ClusterQueue"),
+    ("invalid-manifest", "ClusterQueue"),
     ("unknown-cluster-queue", "LocalQueue"),
+    ("unknown-flavor", "ClusterQueue"),
+    ("unknown-flavor", "Cohort"),
+    ("unknown-local-queue", "Job"),
     ("queue-stopped", "ClusterQueue"),
     ("queue-stopped", "LocalQueue"),
 }
@@ -61,3 +65,19 @@ def test_the_loop_guard_ends_the_circle():
     _, _, objects = FAULTY["priority-reclaim-and-borrowing"]
     findings = lint([configuration(preemptionLoopGuard=True), *objects])
     assert "preemption-cycle" not in {finding.rule.id for finding in findings}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("local-queue-of-misspelled-cluster-queue", "there is no ClusterQueue taem; did you mean team?"),
+        ("job-of-misspelled-local-queue", "there is no LocalQueue trian in namespace default; did you mean train?"),
+        (
+            "job-of-a-queue-in-another-namespace",
+            "there is no LocalQueue theirs in namespace default; it is in namespace other",
+        ),
+        ("cluster-queue-of-misspelled-flavor", "there is no ResourceFlavor sopt; did you mean spot?"),
+    ],
+)
+def test_a_misspelled_name_gets_a_suggestion(name, hint):
+    assert [finding.message for finding in findings_of(name)] == [hint]

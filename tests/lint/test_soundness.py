@@ -36,5 +36,5 @@ def test_nothing_is_found_in_a_sound_set(name):
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_nothing_is_found_in_an_example(folder):
     documents, _ = manifest_files.read(str(EXAMPLES / folder / name) for name in FOLDERS[folder])
-    findings, _ = checks.of_documents(documents)
-    assert not serious(findings)
+    manifests = [document for document in documents if Path(document.file).name != "demo.yaml"]  # steps of `demo`
+    assert not serious(checks.of_documents(manifests))

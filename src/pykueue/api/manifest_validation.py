@@ -16,7 +16,7 @@ from pykueue.api import labels, registry, resources, schema_validation
 from pykueue.api.admission import LARGEST_OBJECT_BYTES, AdmissionPipeline
 from pykueue.api.configuration import effects, loading, sources
 from pykueue.api.errors import ApiError, FieldError
-from pykueue.api.manifests import Document
+from pykueue.api.manifests import Document, ManifestError
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.schema import UnknownField
@@ -47,6 +47,13 @@ def validate_manifests(documents: Iterable[Document]) -> list[ManifestFinding]:
     documents = list(documents)
     reviewer = _Reviewer(documents)
     return [finding for document in documents for finding in reviewer.findings(document)]
+
+
+def unreadable(fault: ManifestError) -> ManifestFinding:
+    """The finding for a file, or a part of it, that cannot be read."""
+    return ManifestFinding(
+        severity=Severity.ERROR, file=fault.file, line=fault.line, object="", field="", message=fault.message
+    )
 
 
 def admitted(documents: Iterable[Document]) -> Iterator[tuple[Document, Object]]:

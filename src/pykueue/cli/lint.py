@@ -30,7 +30,7 @@ _LONGEST_EXAMPLE = 24
     type=click.Choice(_LEVELS),
     default="warning",
     show_default=True,
-    help="The exit code is 1 if there is a finding of this severity or a worse one, or an invalid object.",
+    help="The exit code is 1 if there is a finding of this severity or a worse one.",
 )
 @click.option("--ignore", multiple=True, metavar="RULE", help="Leave out a rule; may be repeated.")
 @click.option("--rules", "lists_rules", is_flag=True, help="List all rules, and do nothing else.")
@@ -61,8 +61,8 @@ def lint(
     finding has an example: the engine that decides about jobs has played it. Jobs and Nodes among
     the files are looked at, too.
 
-    `validate` says what a cluster would refuse, object by object. `lint` says what does not work
-    although it is accepted. `doctor` checks an installation.
+    What a cluster would refuse is a finding, as `validate` prints it. The other rules say what
+    does not work although a cluster accepts it. `doctor` checks an installation.
     """
     from pykueue.lint import checks
 
@@ -75,20 +75,14 @@ def lint(
     configuration = None if config is None else process.load_configuration(config).document
     if names:
         documents, faults = manifest_files.read(names)
-        if faults:
-            raise click.ClickException("\n".join(map(str, faults)))
-        findings, invalid = checks.of_documents(documents, configuration)
-        if invalid:
-            subject = "1 invalid object was" if invalid == 1 else f"{invalid} invalid objects were"
-            outputs.echo(f"{subject} left out; `pykueue validate` says what is wrong.", err=True)
+        findings = checks.of_documents(documents, configuration, faults)
     else:
-        invalid = 0
         findings = _of_cluster(cluster, configuration)
     findings = [finding for finding in findings if finding.rule.id not in ignore]
     visible = [finding for finding in findings if verbose or finding.level.value != "note"]
     _print(visible, output)
     worst = _LEVELS[: _LEVELS.index(fail_on) + 1]
-    if invalid or any(finding.level.value in worst for finding in findings):
+    if any(finding.level.value in worst for finding in findings):
         raise SystemExit(1)
 
 
@@ -141,7 +135,7 @@ def _as_json(finding: "LintFinding") -> dict[str, Any]:
     return {
         "rule": finding.rule.id,
         "severity": finding.level.value,
-        "object": str(finding.subject).strip(),
+        "object": str(finding.subject),
         "field": finding.field,
         "message": finding.message,
         "remedy": finding.rule.remedy,
@@ -154,8 +148,7 @@ def _as_json(finding: "LintFinding") -> dict[str, Any]:
 def _print_text(findings: "list[LintFinding]") -> None:
     for finding in findings:
         position = f"{finding.file}:{finding.line}: " if finding.file else ""
-        subject = str(finding.subject).strip()
-        outputs.echo(f"{position}{finding.level.value}: {subject}: {finding.message} [{finding.rule.id}]")
+        outputs.echo(f"{position}{finding.level.value}: {finding.text} [{finding.rule.id}]")
         for line in finding.example[:_LONGEST_EXAMPLE]:
             outputs.echo(f"    {line}")
         outputs.echo(f"  {finding.rule.remedy}")

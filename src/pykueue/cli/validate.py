@@ -4,8 +4,7 @@ import json
 
 import click
 
-from pykueue.api import manifests
-from pykueue.api.manifest_validation import ManifestFinding, Severity, validate_manifests
+from pykueue.api.manifest_validation import ManifestFinding, Severity, unreadable, validate_manifests
 from pykueue.cli import manifest_files
 from pykueue.cli import output as outputs
 
@@ -21,7 +20,7 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
     code is 1 if an object would be refused. `lint` finds queues that are accepted and do not work.
     """
     documents, faults = manifest_files.read(names)
-    findings = [*map(_unreadable, faults), *validate_manifests(documents)]
+    findings = [*map(unreadable, faults), *validate_manifests(documents)]
     findings.sort(key=lambda finding: (finding.file, finding.line))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     visible = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
@@ -35,12 +34,6 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
         _print(visible, objects=len(documents), errors=errors)
     if errors:
         raise SystemExit(1)
-
-
-def _unreadable(fault: manifests.ManifestError) -> ManifestFinding:
-    return ManifestFinding(
-        severity=Severity.ERROR, file=fault.file, line=fault.line, object="", field="", message=fault.message
-    )
 
 
 def _print(findings: list[ManifestFinding], *, objects: int, errors: int) -> None:

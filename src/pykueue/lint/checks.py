@@ -6,8 +6,8 @@ from msgspec import structs
 
 from pykueue.api import objects
 from pykueue.api.configuration import loading, sources
-from pykueue.api.manifest_validation import Severity, admitted, validate_manifests
-from pykueue.api.manifests import Document
+from pykueue.api.manifest_validation import ManifestFinding, Severity, admitted, unreadable, validate_manifests
+from pykueue.api.manifests import Document, ManifestError
 from pykueue.api.rules import reading
 from pykueue.api.scheme import Object
 from pykueue.lint import queue_set as queue_sets
@@ -21,18 +21,36 @@ from pykueue.lint.rules import (
     nodes,
     preemption_cycles,
     queueing,
+    references,
     sharing,
     unused_quota,
 )
 
+INVALID_MANIFEST = LintRule(
+    id="invalid-manifest",
+    severity=Severity.ERROR,
+    summary="A cluster would refuse the object; the other rules leave it out.",
+    remedy="Correct the manifest; `pykueue validate` checks it alone.",
+)
 DEFINED_TWICE = LintRule(
     id="defined-twice",
     severity=Severity.WARNING,
     summary="The files define an object twice; the last definition counts.",
     remedy="Remove one of the definitions, or lint the files of each set separately.",
 )
-_MODULES = (job_sizes, unused_quota, preemption_cycles, queueing, namespaces, activity, nodes, sharing, cohorts)
-RULES: tuple[LintRule, ...] = (DEFINED_TWICE, *(rule for module in _MODULES for rule in module.RULES))
+_MODULES = (
+    job_sizes,
+    unused_quota,
+    preemption_cycles,
+    queueing,
+    namespaces,
+    references,
+    activity,
+    nodes,
+    sharing,
+    cohorts,
+)
+RULES: tuple[LintRule, ...] = (INVALID_MANIFEST, DEFINED_TWICE, *(rule for module in _MODULES for rule in module.RULES))
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
@@ -42,15 +60,17 @@ def findings(queue_set: QueueSet) -> list[LintFinding]:
 
 
 def of_documents(
-    documents: Iterable[Document], configuration: Mapping[str, object] | None = None
-) -> tuple[list[LintFinding], int]:
-    """The findings in manifests, with their lines, and the number of invalid documents.
+    documents: Iterable[Document],
+    configuration: Mapping[str, object] | None = None,
+    faults: Iterable[ManifestError] = (),
+) -> list[LintFinding]:
+    """The findings in manifests, with their lines; `faults` are of files that cannot be read.
 
-    What is invalid is left out: `pykueue validate` says what is wrong with it. A Configuration
-    among the manifests is used unless another one is given.
+    The other rules leave out what is invalid. A Configuration among the manifests is used unless
+    another one is given.
     """
     documents = list(documents)
-    faults = [fault for fault in validate_manifests(documents) if fault.severity is Severity.ERROR]
+    invalid = [*map(unreadable, faults), *validate_manifests(documents)]
     stored = list(admitted(documents))
     positions = {_key(obj): document for document, obj in stored}
     for document in documents:
@@ -60,7 +80,21 @@ def of_documents(
             positions["Configuration", "", ""] = document
     queue_set = queue_sets.from_objects((obj for _, obj in stored), configuration)
     with_lines = [_with_line(finding, positions) for finding in findings(queue_set)]
-    return _ordered([*_defined_twice(stored), *with_lines]), len({(fault.file, fault.object) for fault in faults})
+    return _ordered([*_invalid(invalid), *_defined_twice(stored), *with_lines])
+
+
+def _invalid(manifest_findings: Iterable[ManifestFinding]) -> Iterator[LintFinding]:
+    for finding in manifest_findings:
+        if finding.severity is Severity.ERROR:
+            kind, _, name = finding.object.partition(" ")
+            yield LintFinding(
+                rule=INVALID_MANIFEST,
+                subject=LintSubject(kind=kind, name=name),
+                field=finding.field,
+                message=finding.message,
+                file=finding.file,
+                line=finding.line,
+            )
 
 
 def _defined_twice(stored: Iterable[tuple[Document, Object]]) -> Iterator[LintFinding]:

@@ -25,7 +25,7 @@ class LintSubject(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {name}"
+        return f"{self.kind} {name}".strip()
 
 
 class LintFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +41,11 @@ class LintFinding(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     """Empty if the object was read from a cluster."""
     line: int = 0
+
+    @property
+    def text(self) -> str:
+        """The message with its object, which a file that cannot be read does not have."""
+        return f"{self.subject}: {self.message}" if str(self.subject) else self.message
 
     @property
     def level(self) -> Severity:

@@ -33,7 +33,7 @@ def _result(finding: LintFinding) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "level": _LEVELS[finding.level],
-        "message": {"text": f"{finding.subject}: {finding.message}. {finding.rule.remedy}"},
+        "message": {"text": f"{finding.text}. {finding.rule.remedy}"},
         "properties": {"object": str(finding.subject), "field": finding.field, "example": list(finding.example)},
     }
     if finding.file:

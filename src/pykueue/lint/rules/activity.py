@@ -1,4 +1,4 @@
-"""Queues that take jobs and start none: their ClusterQueue does not exist, or they are stopped."""
+"""Queues that are stopped: they take jobs and start none."""
 
 from collections.abc import Iterator
 
@@ -7,19 +7,13 @@ from pykueue.engine import values
 from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
 
-UNKNOWN_CLUSTER_QUEUE = LintRule(
-    id="unknown-cluster-queue",
-    severity=Severity.WARNING,
-    summary="A LocalQueue names a ClusterQueue that does not exist, so its jobs wait for ever.",
-    remedy="Correct spec.clusterQueue, or create the ClusterQueue.",
-)
 QUEUE_STOPPED = LintRule(
     id="queue-stopped",
     severity=Severity.WARNING,
     summary="A queue is stopped, so its jobs wait until somebody resumes it.",
     remedy="Run `pykueue resume clusterqueue NAME` (or localqueue), or set spec.stopPolicy to None.",
 )
-RULES = (UNKNOWN_CLUSTER_QUEUE, QUEUE_STOPPED)
+RULES = (QUEUE_STOPPED,)
 
 _EFFECTS = {
     values.StopPolicy.HOLD: "starts no job; those that run go on",
@@ -34,20 +28,6 @@ def check(queue_set: QueueSet) -> Iterator[LintFinding]:
         namespace, _, name = key.partition("/")
         subject = LintSubject(kind="LocalQueue", name=name, namespace=namespace)
         yield from _stopped(subject, local_queue.stop_policy)
-        yield from _unknown(queue_set, subject, local_queue.cluster_queue)
-
-
-def _unknown(queue_set: QueueSet, subject: LintSubject, name: values.ClusterQueueName) -> Iterator[LintFinding]:
-    """Files without a ClusterQueue belong to a cluster that has them."""
-    is_judged = queue_set.is_complete or bool(queue_set.cluster_queues)
-    if is_judged and name not in queue_set.cluster_queues:
-        existing = ", ".join(sorted(queue_set.cluster_queues)) or "none"
-        yield LintFinding(
-            rule=UNKNOWN_CLUSTER_QUEUE,
-            subject=subject,
-            field="spec.clusterQueue",
-            message=f"there is no ClusterQueue {name} (existing: {existing})",
-        )
 
 
 def _stopped(subject: LintSubject, policy: values.StopPolicy) -> Iterator[LintFinding]:
