@@ -1,6 +1,7 @@
 """What newcomers type, and the answer that helps them on."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+import pykueue
 from pykueue.cli import options
 from pykueue.cli.main import cli
 from pykueue.dashboard import drawing, rows
@@ -81,3 +83,20 @@ def test_text_that_is_not_utf8_is_refused(cluster, words):
     assert result.returncode == 1
     assert b"Traceback" not in result.stderr
     assert result.stderr.startswith(b"Error: ")
+
+
+def test_version_needs_no_cluster(tmp_path, monkeypatch):
+    for name in ("KUBECONFIG", "PYKUEUE_DATA_DIR", "PYKUEUE_NAME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = CliRunner().invoke(cli, ["version"])
+    assert (result.exit_code, result.stdout) == (0, f"Client Version: v{pykueue.__version__}\n")
+    result = CliRunner().invoke(cli, ["version", "-o", "json"])
+    assert json.loads(result.stdout) == {"clientVersion": f"v{pykueue.__version__}", "images": []}
+    named = CliRunner().invoke(cli, ["version", "--kubeconfig", str(tmp_path / "no-such")])
+    assert (named.exit_code, "no-such" in named.stderr) == (1, True)
+
+
+def test_the_package_lists_what_it_offers():
+    assert {"AsyncCluster", "Cluster", "ClusterError", "WaitError", "connect", "__version__"} <= set(dir(pykueue))
+    assert not {"Any", "importlib"} & set(dir(pykueue))

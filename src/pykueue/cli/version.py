@@ -1,5 +1,6 @@
 """`pykueue version`: the version of pykueue, and the image of the cluster's controller."""
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +22,8 @@ _MANAGERS = (("kueue-controller-manager", "manager"), ("pykueue-controller", "co
 def version(*, output: str, cluster: ClusterAccess) -> None:
     """Print the versions of pykueue and of the controller.
 
-    The version of the controller is its image; nothing is printed if none is installed.
+    The version of the controller is its image; nothing is printed if none is installed, or if
+    there is no cluster.
     """
     if output != "json":  # printed although no cluster may answer
         outputs.echo(f"Client Version: v{pykueue.__version__}")
@@ -40,6 +42,13 @@ def version(*, output: str, cluster: ClusterAccess) -> None:
             if container["name"] == container_name
         ]
 
-    running = cluster.run(images)
+    try:
+        running = cluster.run(images)
+    except click.ClickException as error:
+        if cluster.kubeconfig or cluster.context:
+            raise
+        if os.environ.get("KUBECONFIG"):
+            outputs.echo(error.message, err=True)
+        running = []
     lines = [f"Kueue Controller Manager Image: {image}" for image in running]
     outputs.show_report({"clientVersion": f"v{pykueue.__version__}", "images": running}, lines, output)
