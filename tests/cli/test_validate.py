@@ -8,6 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from pykueue.api import labels
 from pykueue.cli.main import cli
 
 SEEDS = Path(__file__).parents[1] / "seeds"
@@ -181,3 +182,71 @@ def test_a_configuration_is_warned_of_what_has_no_effect():
     result = validate("-f", "-", data=data)
     assert result.exit_code == 0
     assert "-:4: warning: Configuration: tls.curvePreferences: acts in part in pykueue: " in result.output
+
+
+def queued(**metadata):
+    return malformed.JOB | {"metadata": {"name": "j"} | metadata}
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("queuename", "queue-name"),
+        ("queue", "queue-name"),
+        ("priorityclass", "priority-class"),
+        ("podset-required-topologie", "podset-required-topology"),
+    ],
+)
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+def test_a_misspelled_key_of_kueue_is_a_warning(key, meant, field):
+    (finding,) = findings("-f", "-", data=yaml.safe_dump(queued(**{field: {f"kueue.x-k8s.io/{key}": "x"}})))
+    assert finding["severity"] == "warning"
+    assert finding["field"] == f"metadata.{field}[kueue.x-k8s.io/{key}]"
+    assert finding["message"].endswith(f"did you mean kueue.x-k8s.io/{meant}?")
+
+
+def test_a_misspelled_annotation_of_a_pod_template_is_a_warning():
+    template = TEMPLATE | {"metadata": {"annotations": {"kueue.x-k8s.io/podset-prefered-topology": "rack"}}}
+    (finding,) = findings("-f", "-", data=yaml.safe_dump(queued() | {"spec": {"template": template}}))
+    key = "kueue.x-k8s.io/podset-prefered-topology"
+    assert finding["field"] == f"spec.template.metadata.annotations[{key}]"
+    assert finding["line"] == 9
+
+
+KEYS = [value for value in vars(labels).values() if isinstance(value, str) and value.startswith("kueue.x-k8s.io/")]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *KEYS,
+        "kueue.x-k8s.io/raycluster-generation",
+        "kueue.x-k8s.io/raycluster-podset-replica-sizes",
+        "provreq.kueue.x-k8s.io/maxRunDurationSeconds",
+        "alpha.kueue.x-k8s.io/node-to-replace",
+        "example.com/queuename",
+    ],
+)
+def test_keys_of_kueue_and_of_others_are_silent(key):
+    assert "unknown key" not in validated(queued(annotations={key: "1"})).output
+
+
+def test_a_namespace_may_have_any_label():
+    labels = {"kueue.x-k8s.io/managed-namespace": "true"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    assert validated(namespace).output == "1 object: 0 errors, 0 warnings\n"
+
+
+def test_warnings_may_fail_a_build():
+    data = yaml.safe_dump(queued(labels={"kueue.x-k8s.io/queuename": "x"}))
+    assert validate("-f", "-", data=data).exit_code == 0
+    assert validate("-f", "-", "--fail-on", "error", data=data).exit_code == 0
+    assert validate("-f", "-", "--fail-on", "warning", data=data).exit_code == 1
+    assert validate("-f", "-", "--fail-on", "warning", data=yaml.safe_dump(malformed.FLAVOR)).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["validate", "lint", "apply"])
+def test_a_folder_without_manifests_is_an_error(command, tmp_path):
+    (tmp_path / "README.md").write_text("queues\n")
+    result = CliRunner().invoke(cli, [command, "-f", str(tmp_path)])
+    assert (result.exit_code, result.output) == (1, f"Error: {tmp_path} has no .yaml, .yml or .json file\n")

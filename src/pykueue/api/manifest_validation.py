@@ -7,6 +7,7 @@ first one only. Rules that look up other objects see those of the same set of ma
 
 import copy
 import enum
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +25,9 @@ from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
 
 _EXCERPTS = ("metadata", "spec", "status", "resources", "template")
 _LONGEST_MESSAGE = 2000
-_MISSPELLED_QUEUE_LABEL = "kueue.x-k8s.io/queue"
+_KUEUE_PREFIX = f"{resources.KUEUE_GROUP}/"
+_RAY_KEYS = ("raycluster-generation", "raycluster-podset-replica-sizes")
+"""Annotations that Kueue sets on a RayCluster, and pykueue does not need."""
 
 
 class Severity(enum.Enum):
@@ -147,11 +150,9 @@ class _Reviewer:
                 yield from self._undefined(path, resources.RESOURCE_FLAVOR, reading.text(reading.at(flavor, "name")))
 
     def _label_pitfalls(self, obj: Object) -> Iterator[tuple[str, str]]:
-        job_labels = reading.labels(obj)
-        if _MISSPELLED_QUEUE_LABEL in job_labels:
-            message = f"Kueue does not read this label, so the job is not queued; did you mean {labels.QUEUE_NAME}?"
-            yield f"metadata.labels[{_MISSPELLED_QUEUE_LABEL}]", message
-        name = job_labels.get(labels.QUEUE_NAME, "")
+        if (_group(obj), obj.get("kind")) in _kinds_with_pods():
+            yield from _unknown_keys(obj)
+        name = reading.labels(obj).get(labels.QUEUE_NAME, "")
         if any(self._lookup.list(resources.LOCAL_QUEUE)):
             yield from self._undefined(
                 f"metadata.labels[{labels.QUEUE_NAME}]", resources.LOCAL_QUEUE, name, _namespace(obj)
@@ -200,6 +201,48 @@ class _Reviewer:
             yield _finding(document, Severity.WARNING, warning, warning.partition(":")[0])
         for field_error in _distinct(admission.field_errors):
             yield _finding(document, Severity.ERROR, str(field_error), field_error.field)
+
+
+@functools.cache
+def _kinds_with_pods() -> frozenset[tuple[str, str]]:
+    """Jobs, and what else holds templates of pods. Others may have labels that users choose."""
+    kinds = [kind.resource for kind in job_kinds.JOB_KINDS.values()]
+    return frozenset((kind.group, kind.kind) for kind in (*kinds, resources.WORKLOAD)) | {("batch", "CronJob")}
+
+
+@functools.cache
+def _known_keys() -> frozenset[str]:
+    """The labels and annotations of Kueue, without the prefix."""
+    keys = [value for value in vars(labels).values() if isinstance(value, str) and value.startswith(_KUEUE_PREFIX)]
+    return frozenset(key.removeprefix(_KUEUE_PREFIX) for key in keys) | frozenset(_RAY_KEYS)
+
+
+def _unknown_keys(obj: Object) -> Iterator[tuple[str, str]]:
+    """Labels and annotations with the prefix of Kueue that Kueue does not have."""
+    import difflib
+
+    for path, metadata in _metadata_of(obj):
+        for field_name in ("labels", "annotations"):
+            for key in reading.text_map(metadata.get(field_name)):
+                name = key.removeprefix(_KUEUE_PREFIX)
+                if name == key or name in _known_keys():
+                    continue
+                close = difflib.get_close_matches(name, sorted(_known_keys()), n=1)
+                hint = f"; did you mean {_KUEUE_PREFIX}{close[0]}?" if close else ""
+                yield f"{path}.{field_name}[{key}]", f"unknown key, which Kueue does not read{hint}"
+
+
+def _metadata_of(obj: Object, path: str = "") -> Iterator[tuple[str, Object]]:
+    """The metadata of an object and of its templates, each with its path."""
+    for key, value in obj.items():
+        where = f"{path}.{key}" if path else str(key)
+        if key == "metadata" and isinstance(value, dict):
+            yield where, value
+            continue
+        items = enumerate(value) if isinstance(value, list) else [("", value)]
+        for index, item in items:
+            if isinstance(item, dict):
+                yield from _metadata_of(item, where if index == "" else f"{where}[{index}]")
 
 
 def _configuration_findings(document: Document, source: sources.ConfigurationSource) -> Iterator[ManifestFinding]:

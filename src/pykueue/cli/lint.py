@@ -25,13 +25,7 @@ _LONGEST_EXAMPLE = 24
 @click.command
 @manifest_files.with_files(default="Default: the queues of the cluster.")
 @options.with_config("the one among the files, or that of the cluster")
-@click.option(
-    "--fail-on",
-    type=click.Choice(_LEVELS),
-    default="warning",
-    show_default=True,
-    help="The exit code is 1 if there is a finding of this severity or a worse one.",
-)
+@options.with_fail_on(_LEVELS, default="warning")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Leave out a rule; may be repeated.")
 @click.option("--rules", "lists_rules", is_flag=True, help="List all rules, and do nothing else.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print notes: what is sound by design, but good to know.")
@@ -48,7 +42,7 @@ def lint(
     *,
     names: tuple[str, ...],
     config: Path | None,
-    fail_on: str,
+    failing: tuple[str, ...],
     ignore: tuple[str, ...],
     lists_rules: bool,
     verbose: bool,
@@ -81,8 +75,7 @@ def lint(
     findings = [finding for finding in findings if finding.rule.id not in ignore]
     visible = [finding for finding in findings if verbose or finding.level.value != "note"]
     _print(visible, output)
-    worst = _LEVELS[: _LEVELS.index(fail_on) + 1]
-    if any(finding.level.value in worst for finding in findings):
+    if any(finding.level.value in failing for finding in findings):
         raise SystemExit(1)
 
 

@@ -50,9 +50,11 @@ def _inputs(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
             continue
         path = Path(name)
         if path.is_dir():
-            for entry in sorted(path.rglob("*")):
-                if entry.suffix in _SUFFIXES and entry.is_file():
-                    yield str(entry), _read(entry)
+            entries = sorted(entry for entry in path.rglob("*") if entry.suffix in _SUFFIXES and entry.is_file())
+            if not entries:
+                raise click.ClickException(f"{name} has no .yaml, .yml or .json file")
+            for entry in entries:
+                yield str(entry), _read(entry)
         else:
             yield name, _read(path)
 

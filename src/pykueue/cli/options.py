@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +158,26 @@ def with_selectors(command: Command) -> Command:
 
 def with_all_namespaces(command: Command) -> Command:
     return click.option("--all-namespaces", "-A", is_flag=True, help="List objects of all namespaces.")(command)
+
+
+def with_fail_on(severities: Sequence[str], default: str) -> Callable[[Command], Command]:
+    """Let a user choose the severity from which on findings end a command with 1.
+
+    The command receives `failing`: the severities that do. `severities` has the worst first.
+    """
+
+    def decorate(command: Command) -> Command:
+        @click.option(
+            "--fail-on",
+            type=click.Choice(severities),
+            default=default,
+            show_default=True,
+            help="The exit code is 1 if there is a finding of this severity or a worse one.",
+        )
+        @functools.wraps(command)
+        def wrapped(*, fail_on: str, **values: Any) -> Any:
+            return command(failing=severities[: severities.index(fail_on) + 1], **values)
+
+        return wrapped
+
+    return decorate

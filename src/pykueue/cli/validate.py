@@ -5,19 +5,21 @@ import json
 import click
 
 from pykueue.api.manifest_validation import ManifestFinding, Severity, unreadable, validate_manifests
-from pykueue.cli import manifest_files
+from pykueue.cli import manifest_files, options
 from pykueue.cli import output as outputs
 
 
 @click.command
 @manifest_files.with_files()
+@options.with_fail_on(("error", "warning"), default="error")
 @outputs.with_report_output
 @click.option("-v", "--verbose", is_flag=True, help="Also print notes, such as the use of a deprecated version.")
-def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
+def validate(*, names: tuple[str, ...], failing: tuple[str, ...], output: str, verbose: bool) -> None:
     """Check manifests as a cluster with Kueue would.
 
     Checked are fields, schemas and the rules of Kueue's webhooks. All errors are printed. The exit
-    code is 1 if an object would be refused. `lint` finds queues that are accepted and do not work.
+    code is 1 if an object would be refused, with `--fail-on warning` also if there is a warning.
+    `lint` finds queues that are accepted and do not work.
     """
     documents, faults = manifest_files.read(names)
     findings = [*map(unreadable, faults), *validate_manifests(documents)]
@@ -32,7 +34,7 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
         )
     else:
         _print(visible, objects=len(documents), errors=errors)
-    if errors:
+    if any(finding.severity.value in failing for finding in findings):
         raise SystemExit(1)
 
 
