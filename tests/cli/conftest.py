@@ -46,12 +46,15 @@ class Cluster:
         return CliRunner().invoke(cli, [*words, "--kubeconfig", str(self.kubeconfig)], input=stdin)
 
 
+_NO_FRAMEWORKS = Settings()
+
+
 @contextmanager
-def served(directory):
+def served(directory, settings=_NO_FRAMEWORKS):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    api = EmbeddedApi(ServerPaths(directory=directory, host="127.0.0.1", port=0), registry.scheme(), Settings())
+    api = EmbeddedApi(ServerPaths(directory=directory, host="127.0.0.1", port=0), registry.scheme(), settings)
     cluster = Cluster(directory / "kubeconfig", loop)
     try:
         cluster.call(api.start())

@@ -6,6 +6,7 @@ import pytest
 from tests.cli.conftest import served
 
 from pykueue.api import conditions, resources
+from pykueue.api.scheme import Settings
 
 FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}}
 QUEUE = {
@@ -88,6 +89,22 @@ def test_pods_that_cannot_be_imported_are_counted(queues):
     assert answer.exit_code == 1
     report = json.loads(answer.output)
     assert (report["failed"], report["errors"][0]["first"]) == (1, "one")
+
+
+def test_running_pods_that_may_not_get_a_queue_are_found_before_anything_is_written(tmp_path):
+    with served(tmp_path / "api", Settings(frameworks=frozenset({"pod"}))) as cluster:
+        for resource, obj in (
+            (resources.RESOURCE_FLAVOR, FLAVOR),
+            (resources.CLUSTER_QUEUE, QUEUE),
+            (resources.LOCAL_QUEUE, LOCAL_QUEUE),
+            (resources.POD, pod("one", "a")),
+        ):
+            cluster.create(resource, obj)
+        for words in (WORDS, (*WORDS, "--no-dry-run")):
+            answer = cluster.pykueue(*words)
+            assert answer.exit_code == 1
+            assert "field is immutable; import without the pod integration" in answer.output
+        assert workloads(cluster) == []
 
 
 def test_a_mapping_is_needed(cluster):

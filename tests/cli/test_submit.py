@@ -1,8 +1,12 @@
+import os
+from pathlib import Path
+
+import click
 import pytest
 from click.testing import CliRunner
 
 from pykueue.api import resources
-from pykueue.cli import job_request
+from pykueue.cli import data_directory, job_request
 from pykueue.cli.main import cli
 from pykueue.cluster.job_controller.job_view import JobView
 from pykueue.cluster.job_controller.policies import match_failure
@@ -77,6 +81,14 @@ def test_variables():
     assert container(env=("A=1=2",))["env"] == [{"name": "A", "value": "1=2"}]
 
 
+def test_a_variable_without_a_value_is_taken_from_here(monkeypatch):
+    monkeypatch.setenv("CONDA_PREFIX", "/x=y")
+    assert container(env=("CONDA_PREFIX",))["env"] == [{"name": "CONDA_PREFIX", "value": "/x=y"}]
+    monkeypatch.delenv("CONDA_PREFIX")
+    with pytest.raises(click.BadParameter, match="CONDA_PREFIX is not set here; write CONDA_PREFIX=VALUE"):
+        container(env=("CONDA_PREFIX",))
+
+
 def test_all_parallel_pods_must_succeed_unless_told_otherwise():
     assert job(parallelism=3)["spec"]["completions"] == 3
     assert job(parallelism=3, completions=5)["spec"]["completions"] == 5
@@ -124,10 +136,8 @@ def test_a_queue_that_does_not_exist_is_refused(submitted):
 
 def test_a_priority_class_that_does_not_exist_is_refused(submitted):
     result = submitted("--priority", "nope")
-    assert (result.exit_code, result.output) == (
-        1,
-        "Error: WorkloadPriorityClass nope does not exist; existing: high\n",
-    )
+    message = "Error: WorkloadPriorityClass nope does not exist; existing: high. An administrator creates one by "
+    assert (result.exit_code, result.output) == (1, f"{message}`kubectl apply -f FILE`.\n")
 
 
 def test_an_existing_queue_and_priority_class_are_accepted(submitted):
@@ -148,6 +158,35 @@ def test_an_existing_directory_is_used(submitted, cluster, tmp_path):
     submitted("--directory", str(tmp_path), "--name", "here")
     spec = cluster.get(resources.JOB, "here", "default")["spec"]["template"]["spec"]
     assert spec["containers"][0]["workingDir"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(("mode", "is_said"), [(0o700, True), (0o711, False)])
+def test_a_directory_that_others_cannot_enter_is_named(submitted, monkeypatch, tmp_path, mode, is_said):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(Path, "parents", ())
+    monkeypatch.setattr(data_directory, "running_kubeconfig", lambda: None)
+    tmp_path.chmod(mode)
+    result = submitted("--workdir", str(tmp_path))
+    assert (result.exit_code, f"Note: other users cannot enter {tmp_path}." in result.output) == (0, is_said)
+
+
+def test_a_current_directory_that_is_gone_is_named(submitted, monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = submitted()
+    message = "Error: the current directory does not exist any more; use --workdir\n"
+    assert (result.exit_code, result.output) == (1, message)
+
+
+def test_an_error_in_the_header_of_a_script_says_where_it_is(cluster, tmp_path):
+    script = tmp_path / "h.sh"
+    script.write_text("#!/bin/sh\n#PYKUEUE --cpus 2\ntrue\n")
+    result = CliRunner().invoke(cli, ["submit", "--kubeconfig", str(cluster.kubeconfig), str(script)])
+    assert result.exit_code == 2
+    assert "No such option '--cpus'" in result.output
+    assert "It is in a #PYKUEUE line of the script." in result.output
 
 
 def test_a_directory_that_does_not_exist_is_refused(submitted):

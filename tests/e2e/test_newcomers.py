@@ -147,3 +147,28 @@ def test_a_restored_copy_leaves_the_jobs_of_the_original_alone(shell, tmp_path):
         copy.stop()
     assert "is running" in shell("explain", "job", "original").stdout
     assert shell("cancel", "original").returncode == 0
+
+
+def test_attach_to_an_ended_job_says_so(shell):
+    assert shell("submit", "-f", "--name", "ended", "--", "true").returncode == 0
+    result = shell("attach", "ended")
+    message = "Error: job ended has ended; `pykueue logs ended` prints its output\n"
+    assert (result.returncode, result.stderr) == (1, message)
+
+
+def test_history_shows_all_namespaces(shell):
+    assert shell("submit", "-f", "--name", "mine", "--", "true").returncode == 0
+    kubectl = [KUBECTL, "--kubeconfig", str(shell.server.kubeconfig)]
+    subprocess.run([*kubectl, "create", "namespace", "other"], check=True, capture_output=True)
+    assert shell("create", "localqueue", "other", "--clusterqueue", "default", "-n", "other").returncode == 0
+    assert shell("submit", "-f", "-n", "other", "--name", "theirs", "--", "true").returncode == 0
+    assert {"mine", "theirs"} <= {row["job"] for row in shell.history()}
+    assert {row["job"] for row in shell.history("-n", "other")} == {"theirs"}
+
+
+def test_events_are_sorted_by_their_last_time(shell):
+    assert shell("submit", "-f", "--name", "sorted", "--", "true").returncode == 0
+    words = ["get", "events", "--sort-by=.lastTimestamp", "--field-selector", "involvedObject.kind=Workload"]
+    kubectl = [KUBECTL, "--kubeconfig", str(shell.server.kubeconfig)]
+    listed = subprocess.run([*kubectl, *words], check=True, capture_output=True, text=True)
+    assert "QuotaReserved" in listed.stdout, listed.stderr

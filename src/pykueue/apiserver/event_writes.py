@@ -46,7 +46,8 @@ class EventWriter:
         now = times.to_text(self._clock())
         identity = {**metadata, "uid": entropy.new_uid(), "creationTimestamp": now}
         identity["managedFields"] = self._managed_fields(kind, event, now, manager)
-        return self._store.put(key, {**versions.to_storage(kind, event), "metadata": identity})
+        obj = {**versions.to_storage(kind, event), "metadata": identity}
+        return self._store.put(key, versions.completed(key, obj))
 
     def _managed_fields(self, kind: Kind, event: Object, now: str, manager: str) -> msgspec.Raw:
         if now != self._time:

@@ -23,6 +23,7 @@ _EVENTS_V1_FIELDS = {
     "deprecatedCount": "count",
 }
 _CORE_EVENT_FIELDS = {core: new for new, core in _EVENTS_V1_FIELDS.items()}
+_EVENT_TIMES: Object = {"eventTime": None, "firstTimestamp": None, "lastTimestamp": None}
 
 
 def storage_kind(scheme: Scheme, kind: Kind) -> Kind:
@@ -63,6 +64,14 @@ def from_storage(kind: Kind, obj: Object) -> Object:
     if is_events_v1(kind):
         return _renamed(obj, _CORE_EVENT_FIELDS, f"{_EVENTS_GROUP}/v1")
     return kind.from_storage(obj) if kind.from_storage else obj
+
+
+def completed(key: StoreKey, obj: Object) -> Object:
+    """The object as it is stored: an Event has the times that are not set as null.
+
+    Go writes them so, and `kubectl get events --sort-by=.lastTimestamp` needs the field.
+    """
+    return {**_EVENT_TIMES, **obj} if (key.group, key.plural) == ("", "events") else obj
 
 
 def encode_as(kind: Kind, stored: Stored) -> bytes:

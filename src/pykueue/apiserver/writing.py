@@ -193,6 +193,7 @@ class WriteHandler:
         managed_fields.write(obj, managers)
 
     def _put(self, kind: Kind, call: WriteCall, key: StoreKey, obj: Object) -> Stored:
+        obj = versions.completed(key, obj)
         if call.dry_run:
             return Stored.of(key, 0, msgspec.json.encode(obj))
         stored = self._store.put(key, obj, limit=LARGEST_OBJECT_BYTES)

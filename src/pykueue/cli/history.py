@@ -128,13 +128,14 @@ def history(
 ) -> None:
     """Show who used what, and how long jobs waited.
 
-    Finished and deleted jobs count, too. A job that was evicted and started again has one line:
-    it waited until it first started, and used what all its runs used.
+    Without -n, all namespaces are shown that you may see. Finished and deleted jobs count, too. A
+    job that was evicted and started again has one line: it waited until it first started, and used
+    what all its runs used.
     """
 
     async def read(client: "Client", namespace: str) -> list[dict[str, Any]]:
         lines = await _lines(client)
-        return [line for line in lines if all_namespaces or line["namespace"] == namespace]
+        return [line for line in lines if all_namespaces or not cluster.namespace or line["namespace"] == namespace]
 
     now = time.time()
     jobs = [job for job in _jobs(cluster.run(read), now) if job.line["created"] >= now - since]

@@ -53,6 +53,9 @@ def import_pods(
 
     Each pod gets a queue and an admitted Workload. Without --no-dry-run it is only checked whether
     all pods can be imported. The pods that finished are left alone.
+
+    Import while the controller does not run, or runs without `pod` in integrations.frameworks:
+    with it, running pods cannot get a queue.
     """
     from pykueue.controllers.importer import mapping
 
@@ -130,6 +133,8 @@ async def _import_all(client: "Client", namespace: str, context: "ImportContext"
             continue
         try:
             plan = checks.plan(pod, context, time.time_ns())
+            if plan is not None:
+                await _label(client, pod, plan, dry_run=True)
         except checks.PodImportError as error:
             messages.setdefault(str(error), []).append(objects.name(pod))
             continue
@@ -163,5 +168,21 @@ async def _import(client: "Client", pod: "Object", plan: "PodImport", slots: asy
             if error.code != 409:
                 raise
         await client.patch(resources.WORKLOAD, name, namespace, {"status": plan.status}, subresource="status")
-        labels = {"metadata": {"labels": dict(plan.labels)}}
-        await client.patch(resources.POD, objects.name(pod), namespace, labels)
+        await _label(client, pod, plan)
+
+
+async def _label(client: "Client", pod: "Object", plan: "PodImport", *, dry_run: bool = False) -> None:
+    from pykueue.api import objects, resources
+    from pykueue.api.errors import ApiError
+    from pykueue.controllers.importer.checks import PodImportError
+    from pykueue.kube.client import WriteOptions
+
+    labels = {"metadata": {"labels": dict(plan.labels)}}
+    options = WriteOptions(dry_run=dry_run)
+    try:
+        await client.patch(resources.POD, objects.name(pod), objects.namespace(pod), labels, options=options)
+    except ApiError as error:
+        if not dry_run or error.code not in (403, 422):
+            raise
+        remedy = "import without the pod integration: leave `pod` out of integrations.frameworks meanwhile"
+        raise PodImportError(f"{error.message}; {remedy}" if "immutable" in error.message else error.message) from None

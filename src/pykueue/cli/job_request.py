@@ -93,7 +93,7 @@ def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":
         "name": "main",
         "image": request["image"],
         "command": [_verbatim(word) for word in request["command"]],
-        "workingDir": str((request["directory"] or Path()).resolve()),
+        "workingDir": str(_directory(request)),
         "env": [_variable(text) for text in request["env"]],
         "resources": {"requests": requests} | ({"limits": limits} if limits else {}),
     }
@@ -103,6 +103,13 @@ def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":
         container = _in_array(container, request["command"], array)
         container = _with_item(container, request["items"]) if request.get("items") else container
     return _with_notices(container, request) if request.get("notify") or request.get("mail") else container
+
+
+def _directory(request: "dict[str, Any]") -> Path:
+    try:
+        return (request["directory"] or Path()).resolve()
+    except FileNotFoundError:
+        raise click.ClickException("the current directory does not exist any more; use --workdir") from None
 
 
 def _with_notices(container: "Object", request: "dict[str, Any]") -> "Object":
@@ -168,7 +175,11 @@ def _verbatim(word: str) -> str:
 
 def _variable(text: str) -> dict[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not name:
+    if not equals and name:
+        value = os.environ.get(name, "")
+        if name not in os.environ:
+            raise click.BadParameter(f"{name} is not set here; write {name}=VALUE", param_hint="--env")
+    if not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
     return {"name": name, "value": _verbatim(value)}
 

@@ -26,10 +26,13 @@ _INTERACTIVE = ("bash", "fish", "ipython", "python", "python3", "sh", "zsh")
 @click.option("--pty", is_flag=True, help="Give the command a terminal, for example for a shell.")
 @with_cluster
 def run(*, cluster: ClusterAccess, pty: bool, **request: Any) -> None:
-    """Queue a command, then run it at this terminal.
+    r"""Queue a command, then run it at this terminal.
 
-    It gets what is typed here, and its output is printed here: pykueue run --pty -- bash
-    Ctrl-C cancels it while it waits. The exit code is that of the command.
+    It gets what is typed here, and its output is printed here. The exit code is that of the command.
+    Ctrl-C cancels it while it waits and, without --pty, also while it runs: the Job is deleted.
+
+    \b
+    pykueue run --pty -- bash
     """
     submit.check_options(request)
     if request["array"] or request["items"] or request["parallelism"] > 1 or request["completions"]:
@@ -70,11 +73,29 @@ def attach(*, name: str, cluster: ClusterAccess) -> None:
         from pykueue.kube.http_client import HttpClient
 
         job = await job_names.find(client, namespace, name)
-        pod = await _running_pod(client, job)
         assert isinstance(client, HttpClient)
-        await terminal.attach(client, pod)
+        await terminal.attach(client, await _pod_to_attach(client, job))
 
     cluster.run(work)
+
+
+async def _pod_to_attach(client: "Client", job: "Object") -> "Object":
+    """The running pod of a Job, which may have to wait for it first."""
+    from pykueue.cli import wait
+    from pykueue.cli.explain import explain_if_late
+
+    namespace, name = objects.namespace(job), objects.name(job)
+    late = asyncio.create_task(explain_if_late(client, namespace, name))
+    finished = asyncio.create_task(wait.finished_condition(client, namespace, name))
+    starting = asyncio.create_task(_running_pod(client, job))
+    try:
+        await asyncio.wait([starting, finished], return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            raise click.ClickException(f"job {name} has ended; `pykueue logs {name}` prints its output")
+        return starting.result()
+    finally:
+        for task in (late, finished, starting):
+            task.cancel()
 
 
 async def _run_attached(client: "Client", job: "Object") -> int:

@@ -1,6 +1,9 @@
 """`pykueue submit --queue Q --cpu 2 -- python train.py`: create a queued Job for a command."""
 
+import getpass
+import os
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +37,10 @@ class SubmitCommand(click.Command):
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
         command = words.get("command")
         header = job_request.header_options(command if isinstance(command, tuple) else ())
+        try:
+            self.make_parser(ctx).parse_args([*header, "--"])
+        except click.UsageError as error:
+            raise click.UsageError(f"{error.format_message()} It is in a #PYKUEUE line of the script.", ctx) from None
         return super().parse_args(ctx, [*header, *args])
 
 
@@ -140,7 +147,13 @@ _JOB_OPTIONS = (
         show_default=True,
         help="How many failed pods are replaced; in an array, of each index.",
     ),
-    click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated."),
+    click.option(
+        "--env",
+        "-e",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="An environment variable, without a value as it is set here; may be repeated.",
+    ),
     click.option(
         "--image",
         default=job_request.LOCAL_IMAGE,
@@ -194,10 +207,13 @@ def with_job_options(command: Command) -> Command:
 @outputs.with_object_output
 @with_cluster
 def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **request: Any) -> None:
-    """Create a Job that runs a command.
+    r"""Create a Job that runs a command.
 
-    Options come first: pykueue submit --cpu 2 -- python train.py --epochs 3
-    A script may have options in its first lines: #PYKUEUE --cpu 2 --time 1h
+    Options come first. A script may have options in its first lines.
+
+    \b
+    pykueue submit --cpu 2 -- python train.py --epochs 3
+    #PYKUEUE --cpu 2 --time 1h
     """
     check_options(request)
     created: list[str] = []
@@ -212,6 +228,7 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
         outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
             await _warn_if_missing(client, request)
+            _warn_if_closed(request, namespace)
             await explain.warn_if_stuck(client, namespace, job)
             return 0
         from pykueue.cli import logs, wait
@@ -306,7 +323,8 @@ async def _check_priority(client: "Client", name: str) -> None:
     names = await existing_names(client, WORKLOAD_PRIORITY_CLASS) if name else None
     if names is not None and name not in names:
         raise click.ClickException(
-            f"WorkloadPriorityClass {name} does not exist; existing: {', '.join(names) or 'none'}"
+            f"WorkloadPriorityClass {name} does not exist; existing: {', '.join(names) or 'none'}. "
+            "An administrator creates one by `kubectl apply -f FILE`."
         )
 
 
@@ -335,6 +353,22 @@ async def _warn_if_missing(client: "Client", request: dict[str, Any]) -> None:
         program = request["command"][0]
         text = f"Note: the command {program} is not found on this machine, neither in PATH nor in {place}."
         outputs.echo(text, err=True)
+
+
+def _warn_if_closed(request: dict[str, Any], namespace: str) -> None:
+    """Say that a job in the cluster of another user may not be able to enter the directory."""
+    from pykueue.cli.data_directory import running_kubeconfig
+
+    if request["image"] != job_request.LOCAL_IMAGE or os.geteuid() == 0 or running_kubeconfig() is not None:
+        return
+    directory = (request["directory"] or Path()).resolve()
+    if all(path.stat().st_mode & stat.S_IXOTH for path in (directory, *directory.parents)):
+        return
+    text = (
+        f"Note: other users cannot enter {directory}. If this cluster runs jobs as a user of its own, let others enter "
+        f"it (chmod o+x), use --workdir, or ask for `pykueue up --run-as {namespace}={getpass.getuser()}`."
+    )
+    outputs.echo(text, err=True)
 
 
 async def exit_code(client: "Client", namespace: str, name: str) -> int:

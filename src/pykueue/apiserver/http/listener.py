@@ -6,6 +6,7 @@ their requests on one connection.
 
 import asyncio
 import contextlib
+import errno
 import functools
 import ipaddress
 import logging
@@ -78,7 +79,9 @@ class Listener:
             bound = server.acceptor.listen(host, port)
         except OSError as error:
             server.acceptor.close()
-            raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+            is_taken = error.errno == errno.EADDRINUSE
+            hint = "; --listen 127.0.0.1:0 takes a free port (another user may run pykueue here)" if is_taken else ""
+            raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}{hint}") from error
         self._tasks.start("revocation", self._revocation.run)
         if is_open:
             self.open()

@@ -45,7 +45,10 @@ def change_directory(work: Path) -> None:
 
 
 def _no_entry(work: Path, error: OSError) -> StartError:
-    remedy = "let this user enter it, or name another workingDir"
+    remedy = (
+        "let this user enter it, name another one (workingDir, --workdir), "
+        "or run the namespace's jobs as its owner (pykueue up --run-as NAMESPACE=USER)"
+    )
     private = next((str(path) for path in paths.TEMPORARY if work.is_relative_to(path)), "")
     if private and isinstance(error, FileNotFoundError):
         remedy = f"the container has a {private} of its own, so name a workingDir outside {private}"
