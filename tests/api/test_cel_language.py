@@ -88,6 +88,10 @@ def test_the_place_of_a_fault_is_shown():
         "1e999999999",
         "{" * 999 + "'a': " * 999,
         "self.l" + ".map(x, self.l" * 300,
+        "optional.of(1)" + ".optMap(x, {x: x})" * 60,
+        "".join(f"cel.bind(v{number}, {{v{number - 1}: v{number - 1}}}, " for number in range(1, 60)).replace(
+            "v0", "1"
+        ),
         "\ud800",
         "'a'.matches('\ud800')",
     ],
@@ -95,6 +99,15 @@ def test_the_place_of_a_fault_is_shown():
 def test_hostile_texts_are_refused(text):
     with pytest.raises(CompilationError):
         ENVIRONMENT.compile(text)
+
+
+def test_a_chain_of_optional_values_is_compiled_and_evaluated_once():
+    """cel-go evaluates each operand twice, so the cost doubles with each step; the time does not."""
+    text = "optional.of(1)" + ".optMap(x, x)" * 200 + ".hasValue()"
+    with pytest.raises(CostLimitError):
+        evaluate(text)
+    assert evaluate(text, limit=2**300)[0] is True
+    assert evaluate("optional.of(1).optMap(x, x).optMap(x, x)")[1] == 16
 
 
 def test_long_chains_of_terms_are_not_deep():

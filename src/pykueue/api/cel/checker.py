@@ -22,6 +22,7 @@ from pykueue.api.cel.syntax import (
     Literal,
     Logical,
     MapLiteral,
+    OptionalMap,
     Select,
     StructLiteral,
 )
@@ -292,6 +293,16 @@ class Checker:
         self._scopes.pop()
         return body
 
+    def _optional_map(self, node: OptionalMap) -> Type:
+        operand = self._visit(node.operand)
+        value = self._resolve(node, "value", (operand,), is_member=True)[0]
+        self._scopes.append({node.name: value})
+        body = self._visit(node.body)
+        self._scopes.pop()
+        some = body if node.is_flat else types.optional_of(body)
+        none = types.optional_of(self._substitution.fresh())
+        return self._resolve(node, "_?_:_", (BOOL, some, none), is_member=False)[0]
+
     _VISITORS: ClassVar[dict[type[Expr], Callable[..., Type]]] = {
         Literal: _literal,
         Ident: _ident,
@@ -305,6 +316,7 @@ class Checker:
         StructLiteral: _struct,
         Comprehension: _comprehension,
         Bind: _bind,
+        OptionalMap: _optional_map,
     }
 
 
@@ -341,6 +353,8 @@ def children(node: Expr) -> list[Expr]:
         return [node.range, *([node.condition] if node.condition else []), node.body]
     if isinstance(node, Bind):
         return [node.value, node.body]
+    if isinstance(node, OptionalMap):
+        return [node.operand, node.body]
     return []
 
 

@@ -1,7 +1,7 @@
 """The macros of CEL: calls that the parser replaces, because an argument is not evaluated."""
 
 from pykueue.api.cel.parser import Macro, ParseError
-from pykueue.api.cel.syntax import Bind, Call, Comprehension, Conditional, Expr, Ident, Select
+from pykueue.api.cel.syntax import Bind, Call, Comprehension, Expr, Ident, OptionalMap, Select
 
 _RESULT = "__result__"
 
@@ -93,10 +93,7 @@ def _on_value(position: int, target: Expr | None, arguments: list[Expr], macro: 
     variable = arguments[0]
     if not isinstance(variable, Ident):
         raise ParseError(variable.position, f"{macro}() variable name must be a simple identifier")
-    value = Bind(position, variable.name, Call(position, "value", [], target), arguments[1])
-    result = Call(position, "optional.of", [value]) if macro == "optMap" else value
-    has_value = Call(position, "hasValue", [], target)
-    return Conditional(position, has_value, result, Call(position, "optional.none", []))
+    return OptionalMap(position, target, variable.name, arguments[1], is_flat=macro == "optFlatMap")
 
 
 def _sort_by(position: int, target: Expr | None, arguments: list[Expr]) -> Expr | None:

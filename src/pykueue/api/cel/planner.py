@@ -25,6 +25,7 @@ from pykueue.api.cel.syntax import (
     Literal,
     Logical,
     MapLiteral,
+    OptionalMap,
     Select,
     StructLiteral,
 )
@@ -281,6 +282,19 @@ class Planner:
 
         return run
 
+    def _optional_map(self, node: OptionalMap) -> Run:
+        operand, slot, unpaid = self.plan(node.operand), self._allocate(), self._allocate()
+
+        def read(frame: Frame) -> Any:
+            frame[COST] += frame[unpaid]
+            frame[unpaid] = 0
+            return frame[slot]
+
+        self._scopes.append({node.name: read})
+        body = self.plan(node.body)
+        self._scopes.pop()
+        return _optional_map(operand, body, (slot, unpaid), is_flat=node.is_flat)
+
     _PLANS: ClassVar[dict[type[Expr], Callable[..., Run]]] = {
         Ident: _attribute,
         Select: _select,
@@ -293,6 +307,7 @@ class Planner:
         StructLiteral: _struct,
         Comprehension: _comprehension,
         Bind: _bind,
+        OptionalMap: _optional_map,
     }
 
 
@@ -428,5 +443,32 @@ def _or(operand: Run, other: Run, *, is_value: bool) -> Run:
         if value is NONE:
             return other(frame)
         return value.value if is_value and isinstance(value, Optional) else value
+
+    return run
+
+
+def _optional_map(operand: Run, body: Run, slots: tuple[int, int], *, is_flat: bool) -> Run:
+    """Evaluate the operand once. cel-go evaluates it again when the body reads the value.
+
+    The second slot of the frame is what that costs, until the body has read the value.
+    """
+    slot, unpaid = slots
+
+    def run(frame: Frame) -> Any:
+        before = frame[COST]
+        value = operand(frame)
+        spent = frame[COST] - before
+        if not isinstance(value, Optional):
+            raise CelError("no such overload")
+        _charge(frame, 1)
+        if value is NONE:
+            frame[COST] += 1
+            return NONE
+        frame[slot], frame[unpaid] = value.value, spent + 1
+        result = body(frame)
+        if is_flat:
+            return result
+        frame[COST] += 1
+        return Optional(result)
 
     return run

@@ -163,7 +163,7 @@ class Comprehension(Expr):
 
 
 class Bind(Expr):
-    """`cel.bind(name, value, body)`; `optMap` and `sortBy` expand to it as well."""
+    """`cel.bind(name, value, body)`; `sortBy` expands to it as well."""
 
     __slots__ = ("body", "name", "value")
 
@@ -172,3 +172,16 @@ class Bind(Expr):
         self.name = name
         self.value = value
         self.body = body
+
+
+class OptionalMap(Expr):
+    """`operand.optMap(name, body)`, or `optFlatMap`, whose body is an optional itself."""
+
+    __slots__ = ("body", "is_flat", "name", "operand")
+
+    def __init__(self, position: int, operand: Expr, name: str, body: Expr, *, is_flat: bool) -> None:
+        super().__init__(position, operand, body)
+        self.operand = operand
+        self.name = name
+        self.body = body
+        self.is_flat = is_flat

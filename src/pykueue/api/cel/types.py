@@ -2,6 +2,11 @@
 
 from typing import Final
 
+from pykueue.api.cel.errors import CelError
+
+_LARGEST = 1000
+"""Types in a type. Without a limit, maps with maps as keys double it with each step."""
+
 
 class Type:
     """A type with its parameters: `list(string)`, `map(string, dyn)`, `optional_type(int)`.
@@ -10,12 +15,15 @@ class Type:
     name of a scalar.
     """
 
-    __slots__ = ("kind", "name", "parameters")
+    __slots__ = ("kind", "name", "parameters", "size")
 
     def __init__(self, kind: str, name: str = "", parameters: tuple["Type", ...] = ()) -> None:
         self.kind = kind
         self.name = name or kind
         self.parameters = parameters
+        self.size: int = 1 + sum(parameter.size for parameter in parameters)
+        if self.size > _LARGEST:
+            raise CelError("the type of the expression is too large")
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -120,6 +128,8 @@ class Substitution:
 
     def __init__(self) -> None:
         self._types: dict[str, Type] = {}
+        self._changes: list[tuple[str, Type | None]] = []
+        """What was bound, and what was bound before; a failed attempt is undone."""
         self._fresh = 0
 
     def fresh(self) -> Type:
@@ -131,11 +141,20 @@ class Substitution:
 
     def are_assignable(self, firsts: tuple[Type, ...], seconds: tuple[Type, ...]) -> bool:
         """Whether the types fit; only then are the parameters bound."""
-        before = dict(self._types)
+        mark = len(self._changes)
         if self._fit_all(firsts, seconds):
             return True
-        self._types = before
+        for name, before in reversed(self._changes[mark:]):
+            if before is None:
+                del self._types[name]
+            else:
+                self._types[name] = before
+        del self._changes[mark:]
         return False
+
+    def _set(self, parameter: Type, subject: Type) -> None:
+        self._changes.append((parameter.name, self._types.get(parameter.name)))
+        self._types[parameter.name] = subject
 
     def apply(self, subject: Type, *, to_dyn: bool = False) -> Type:
         """The type with its parameters replaced; unknown ones are dyn at the end of a check."""
@@ -187,11 +206,11 @@ class Substitution:
                 return False, True
             general = subject if is_less_specific(subject, bound) else bound
             if not self._occurs(parameter, general):
-                self._types[parameter.name] = general
+                self._set(parameter, general)
             return True, True
         if self._occurs(parameter, subject):
             return False, False
-        self._types[parameter.name] = subject
+        self._set(parameter, subject)
         return True, False
 
     def _occurs(self, parameter: Type, within: Type) -> bool:
