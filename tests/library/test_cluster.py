@@ -1,6 +1,7 @@
 """The library as a program uses it."""
 
 import asyncio
+import re
 import signal
 import threading
 
@@ -174,3 +175,32 @@ def test_interrupted_call_on_a_running_loop_is_cancelled():
     assert ended == ["endless"]
     notebook.close()
     runner.close()
+
+
+def test_a_refused_object_is_named_with_its_file_line_and_what_was_meant(cluster, tmp_path):
+    path = tmp_path / "queues.yaml"
+    path.write_text(
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: team}\n"
+        "spec:\n  namespaceSelector: {}\n  cohortNam: all\n"
+    )
+    with pytest.raises(pykueue.ClusterError) as refused:
+        cluster.apply(path)
+    meant = "unknown field \"spec.cohortNam\"; did you mean 'cohortName'?"
+    assert str(refused.value) == f"{path}:6: ClusterQueue team: {meant}"
+    path.write_text(path.read_text().replace("cohortNam: all", "stopPolicy: Pause"))
+    with pytest.raises(pykueue.ClusterError) as refused:
+        cluster.apply(path)
+    assert str(refused.value).startswith(f"{path}:1: ClusterQueue team: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "hint"),
+    [
+        ("job", "Admited", "a Workload has no condition 'Admited'; did you mean Admitted?"),
+        ("workload", "finished", "a Workload has no condition 'finished'; did you mean Finished?"),
+        ("clusterqueue", "Ready", "a ClusterQueue has no condition 'Ready'; it has Active"),
+    ],
+)
+def test_a_misspelled_condition_is_refused_at_once(cluster, kind, condition, hint):
+    with pytest.raises(pykueue.ClusterError, match=re.escape(hint)):
+        cluster.wait("train", condition, kind=kind)

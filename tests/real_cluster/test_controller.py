@@ -74,6 +74,9 @@ def test_the_doctor_sees_that_nobody_leads(cluster):
     assert "FAIL leader       no controller leads" in doctor(cluster)
 
 
-@embedded("it has no policies")
-def test_the_doctor_names_the_command_that_repairs(cluster):
-    assert "repair: pykueue manifests policies | kubectl apply --server-side -f -" in doctor(cluster)
+@embedded("definitions, policies and rights are built in")
+def test_the_doctor_recognises_an_embedded_api(cluster):
+    lines = doctor(cluster).splitlines()
+    assert [line for line in lines if line.startswith("FAIL")] == ["FAIL leader       no controller leads"]
+    assert "ok   api          pykueue up, which has the definitions, checks and rights of Kueue" in lines
+    assert lines[lines.index("FAIL leader       no controller leads") + 1].endswith("repair: pykueue controller")

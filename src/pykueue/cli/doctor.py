@@ -107,10 +107,11 @@ async def _manifests_command(client: "Client", config: Path | None, configuratio
 
 async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, print_part: str) -> "Facts":
     from pykueue.api.rules.jobs import job_kinds
-    from pykueue.cli import manifests
+    from pykueue.cli import local_doctor, manifests
     from pykueue.install.diagnosis import Facts
 
     version = await client.raw("GET", "/version")
+    is_embedded = local_doctor.is_embedded(version)
     holder, age = await _lease(client, configuration)
     definitions = await _items(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     enabled = configuration.value.enabled_frameworks
@@ -124,13 +125,14 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, p
         policies=frozenset(await _bound_policies(client)),
         own_webhooks=await _webhook_facts(client, configuration.value) if webhooks else None,
         webhooks=await _kueue_webhooks(client),
-        missing_rights=await _missing_rights(client, configuration, webhooks=webhooks),
+        missing_rights=() if is_embedded else await _missing_rights(client, configuration, webhooks=webhooks),
         lease_holder=holder,
         lease_age_seconds=age,
         namespace=configuration.value.namespace,
         frameworks={name: job_kinds.JOB_KINDS[name].resource for name in enabled},
         served=served,
         unreachable=unreachable,
+        is_embedded=is_embedded,
         print_part=print_part,
     )
 

@@ -18,7 +18,12 @@ async def is_local(client: "Client") -> bool:
     from pykueue.app import running_configuration
 
     version = await client.raw("GET", "/version")
-    return "+pykueue" in version.get("gitVersion", "") and await running_configuration.is_served(client)
+    return is_embedded(version) and await running_configuration.is_served(client)
+
+
+def is_embedded(version: dict[str, Any]) -> bool:
+    """Whether `/version` is that of `pykueue up`, with or without controllers."""
+    return "+pykueue" in version.get("gitVersion", "")
 
 
 async def facts(client: "Client") -> "LocalFacts":

@@ -69,6 +69,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """(group, plural) of the resources that the API server serves."""
     unreachable: frozenset[str] = frozenset()
     """API groups whose extension API server does not answer."""
+    is_embedded: bool = False
+    """The API of `pykueue up --no-controllers`, in which Kueue's kinds and checks are built in."""
     print_part: str = _PRINT
     """The command that prints a part of the installation with the current Configuration."""
 
@@ -76,13 +78,18 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def findings(facts: Facts) -> Iterator[Finding]:
     yield _version(facts)
     yield _clock(facts)
-    yield _definitions(facts)
-    if facts.own_webhooks is None:
-        yield _policies(facts)
+    if facts.is_embedded:
+        detail = "pykueue up, which has the definitions, checks and rights of Kueue"
+        yield Finding(subject="api", is_good=True, detail=detail)
     else:
+        yield _definitions(facts)
+    if facts.own_webhooks is not None:
         yield from _own_webhooks(facts.own_webhooks, facts.namespace, _applied(facts, "webhooks"))
+    elif not facts.is_embedded:
+        yield _policies(facts)
     yield _webhooks(facts)
-    yield _rights(facts)
+    if not facts.is_embedded:
+        yield _rights(facts)
     yield _leader(facts)
     yield from _visibility(facts)
     yield from _frameworks(facts)
@@ -179,7 +186,7 @@ def _leader(facts: Facts) -> Finding:
         detail = f"{facts.lease_holder}, renewed {facts.lease_age_seconds:.0f} s ago"
         return Finding(subject="leader", is_good=True, detail=detail)
     detail = f"{facts.lease_holder} stopped renewing its lease" if facts.lease_holder else "no controller leads"
-    repair = _RESTART.format(namespace=facts.namespace)
+    repair = "pykueue controller" if facts.is_embedded else _RESTART.format(namespace=facts.namespace)
     return Finding(subject="leader", is_good=False, detail=detail, repair=repair)
 
 

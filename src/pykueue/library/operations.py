@@ -7,6 +7,7 @@ cluster, which is virtual (`virtual.Cluster`) or real (`remote.ConnectedCluster`
 import abc
 import asyncio
 import contextlib
+import difflib
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pykueue.api import durations, manifests, objects, registry, resources
+from pykueue.api import durations, manifests, objects, registry, resources, schema
 from pykueue.api.errors import ApiError
+from pykueue.api.manifests import Document
 from pykueue.api.scheme import Kind, Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.kube.client import STRICT, Client, DeleteOptions, get_or_none
@@ -34,6 +36,25 @@ Answer = TypeVar("Answer")
 
 _POLL_SECONDS = 0.5
 _FINISHED = "Finished"
+_CONDITIONS = {
+    "Workload": (
+        "Admitted",
+        "BlockedOnPreemptionGates",
+        "DeactivationTarget",
+        "Evicted",
+        "Finished",
+        "PodsReady",
+        "Preempted",
+        "QuotaReserved",
+        "Requeued",
+        "WaitingForReplacementPods",
+    ),
+    "ClusterQueue": ("Active",),
+    "LocalQueue": ("Active",),
+    "AdmissionCheck": ("Active",),
+    "MultiKueueCluster": ("Active",),
+}
+"""The conditions that Kueue sets, by kind."""
 _NOT_FOUND = 404
 _FORBIDDEN = 403
 
@@ -88,7 +109,7 @@ class Operations(abc.ABC):
         A source is a file, a folder with manifests, the text of manifests (it has more than one
         line), or an object.
         """
-        return self._run(lambda client: self._work(client).apply(_objects_of(sources)))
+        return self._run(lambda client: self._work(client).apply(_documents_of(sources)))
 
     def submit(
         self,
@@ -204,23 +225,26 @@ class _Work:
         self._client = client
         self._cluster = cluster
 
-    async def apply(self, items: Sequence[Object]) -> "list[Object]":
-        written = [await self._apply(obj) for obj in items]
+    async def apply(self, documents: Sequence[Document]) -> "list[Object]":
+        written = [await self._apply(document) for document in documents]
         await self._settle()
         return written
 
-    async def _apply(self, obj: Object) -> Object:
+    async def _apply(self, document: Document) -> Object:
+        obj = document.object
         kind = _scheme().for_kind(obj.get("apiVersion", ""), obj.get("kind", ""))
         if kind is None:
-            raise ClusterError(f"unknown kind {obj.get('kind')} of {obj.get('apiVersion')}")
+            raise ClusterError(f"{_place(document)}unknown kind {obj.get('kind')} of {obj.get('apiVersion')}")
         namespace = (objects.namespace(obj) or self._cluster.namespace) if kind.namespaced else ""
         name = str((obj.get("metadata") or {}).get("name", ""))
         existing = await get_or_none(self._client, kind.resource, name, namespace) if name else None
-        with _errors_of(f"{kind.kind} {name}"):
+        try:
             if existing is None:
                 return await self._client.create(kind.resource, obj, namespace, STRICT)
             patch = {part: obj[part] for part in obj if part not in ("apiVersion", "kind", "status")}
             return await self._client.patch(kind.resource, name, namespace, patch, options=STRICT)
+        except ApiError as error:
+            raise ClusterError(_refusal(document, kind, name, error)) from None
 
     async def submit(self, options: jobs.SubmitOptions) -> Object:
         """Create a Job; ClusterError if its queue or priority class does not exist."""
@@ -249,6 +273,7 @@ class _Work:
         return created
 
     async def wait(self, kind: str, name: str, condition: str, seconds: float) -> Object:
+        _check_condition(_watched(kind).kind, condition)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -378,17 +403,41 @@ def _errors_of(subject: str) -> Any:
         raise ClusterError(text) from None
 
 
-def _objects_of(sources: Iterable[Manifest]) -> "list[Object]":
-    items: list[Object] = []
+def _check_condition(kind: str, condition: str) -> None:
+    """Refuse a condition that Kueue never sets."""
+    known = _CONDITIONS.get(kind, (condition,))
+    if condition in known:
+        return
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(condition.lower(), by_lower, n=1)
+    hint = f"did you mean {by_lower[close[0]]}?" if close else f"it has {', '.join(known)}"
+    raise ClusterError(f"a {kind} has no condition {condition!r}; {hint}")
+
+
+def _place(document: Document, field: str = "") -> str:
+    """The file and line with a colon; empty for an object that is not of a file."""
+    return f"{document.file}:{document.line_of(field) if field else document.line}: " if document.file else ""
+
+
+def _refusal(document: Document, kind: Kind, name: str, error: ApiError) -> str:
+    """What is wrong with a manifest, where, and what was probably meant."""
+    subject = f"{kind.kind} {name}".strip()
+    unknown = schema.unknown_fields(kind.schema, document.object)
+    lines = [f"{_place(document, field.path)}{subject}: {field.hint()}" for field in unknown]
+    return "\n".join(lines) or f"{_place(document)}{subject}: {error.message}"
+
+
+def _documents_of(sources: Iterable[Manifest]) -> "list[Document]":
+    items: list[Document] = []
     for source in sources:
         if isinstance(source, dict):
-            items.append(source)
+            items.append(Document(object=source, file="", line=0, source="", first_line=0))
             continue
         for name, data in _texts(source):
             documents, faults = manifests.read(data, name)
             if faults:
                 raise ClusterError("\n".join(map(str, faults)))
-            items += [document.object for document in documents]
+            items += documents
     return items
 
 
