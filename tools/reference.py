@@ -59,6 +59,8 @@ def _names(option: click.Option) -> str:
 
 def _help(option: click.Option, context: click.Context) -> str:
     default = option.get_default(context, call=False)
+    if isinstance(default, tuple):
+        default = "`, `".join(map(str, default))
     shown = f" Default: `{default}`." if option.show_default and default is not None and not option.is_flag else ""
     choices = getattr(option.type, "choices", ())
     values = f" One of {', '.join(f'`{choice}`' for choice in choices)}." if choices else ""

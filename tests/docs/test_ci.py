@@ -50,8 +50,8 @@ def test_the_program_of_the_page(capsys):
 
 
 def fake_pip(folder, data_dir):
-    """A `python3` whose pip does nothing, and `pykueue` of this checkout."""
-    (folder / "python3").write_text("#!/bin/sh\nexit 0\n")
+    """A `python3` whose pip notes what it installs, and `pykueue` of this checkout."""
+    (folder / "python3").write_text(f'#!/bin/sh\necho "$@" > {folder}/installed\n')
     (folder / "pykueue").write_text(f'#!/bin/sh\nexec {sys.executable} -m pykueue "$@"\n')
     for name in ("python3", "pykueue"):
         (folder / name).chmod(0o755)
@@ -74,9 +74,12 @@ def test_the_action_starts_a_cluster(tmp_path):
     settings = fake_pip(tmp_path, tmp_path / "data") | inputs
     settings |= {"PYKUEUE_MANIFESTS": str(tmp_path / "queues.yaml")}
     settings |= {"GITHUB_ENV": str(tmp_path / "env"), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    settings |= {"GITHUB_ACTION_PATH": str(ROOT / "ci")}
     try:
         result = bash(step["run"], settings)
         assert result.returncode == 0, result.stderr
+        installed = (tmp_path / "installed").read_text().split()[-1]
+        assert Path(installed).resolve() == ROOT
         variables = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines())
         assert "team-a" in bash("pykueue list clusterqueue", settings | variables).stdout
     finally:
@@ -95,6 +98,7 @@ def test_the_gitlab_template_runs_the_script_of_the_page(tmp_path):
         script = "\n".join([f"cd {tmp_path}", *template["before_script"], *job["script"]])
         result = bash(script, settings)
         assert "job.batch/hello complete" in result.stdout, result.stderr
+        assert (tmp_path / "installed").read_text().split()[-1] == f"{tmp_path}/pykueue"
     finally:
         assert bash("\n".join(template["after_script"]), settings).returncode == 0
 

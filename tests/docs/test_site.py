@@ -49,3 +49,9 @@ def test_commands_of_the_workstation_run(tmp_path):
     assert result.returncode == 0, result.stderr + result.stdout
     for text in ("training", "job.batch/report complete", "Admitted", "CPU HOURS", "day,jobs,finished"):
         assert text in result.stdout
+
+
+def test_defaults_of_repeated_options_are_words():
+    commands = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
+    assert "may be repeated. Default: `edit`, `kueue-batch-user-role`." in commands
+    assert "Default: `(" not in commands
