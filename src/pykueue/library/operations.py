@@ -405,12 +405,12 @@ def _errors_of(subject: str) -> Any:
 
 def _check_condition(kind: str, condition: str) -> None:
     """Refuse a condition that Kueue never sets."""
-    known = _CONDITIONS.get(kind, (condition,))
-    if condition in known:
+    conditions = _CONDITIONS.get(kind, (condition,))
+    if condition in conditions:
         return
-    by_lower = {name.lower(): name for name in known}
+    by_lower = {name.lower(): name for name in conditions}
     close = difflib.get_close_matches(condition.lower(), by_lower, n=1)
-    hint = f"did you mean {by_lower[close[0]]}?" if close else f"it has {', '.join(known)}"
+    hint = f"did you mean {by_lower[close[0]]}?" if close else f"it has {', '.join(conditions)}"
     raise ClusterError(f"a {kind} has no condition {condition!r}; {hint}")
 
 
