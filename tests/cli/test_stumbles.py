@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import pykueue
+from pykueue.apiserver.store import lock
 from pykueue.cli import options
 from pykueue.cli.main import cli
 from pykueue.dashboard import drawing, rows
@@ -100,3 +101,30 @@ def test_version_needs_no_cluster(tmp_path, monkeypatch):
 def test_the_package_lists_what_it_offers():
     assert {"AsyncCluster", "Cluster", "ClusterError", "WaitError", "connect", "__version__"} <= set(dir(pykueue))
     assert not {"Any", "importlib"} & set(dir(pykueue))
+
+
+@pytest.fixture
+def named_cluster(tmp_path, monkeypatch):
+    """A data directory of a cluster `copy` that looks as if it ran here."""
+    for name in ("KUBECONFIG", "PYKUEUE_DATA_DIR", "PYKUEUE_NAME", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    directory = tmp_path / "pykueue-copy"
+    directory.mkdir(mode=0o700)
+    (directory / "kubeconfig").write_text("")
+    held = lock.DirectoryLock(directory)
+    yield directory
+    held.release()
+
+
+def test_clusters_with_names_are_named_where_no_other_runs(named_cluster):
+    result = CliRunner().invoke(cli, ["logs", "s1"])
+    assert result.exit_code == 1
+    assert "no cluster without a name runs here; with a name: copy. `export PYKUEUE_NAME=copy` selects" in result.stderr
+
+
+def test_replay_reads_the_cluster_of_the_kubeconfig(named_cluster, monkeypatch):
+    assert f"{named_cluster}/" not in CliRunner().invoke(cli, ["replay"]).stderr
+    monkeypatch.setenv("KUBECONFIG", str(named_cluster / "kubeconfig"))
+    assert f"{named_cluster}/" in CliRunner().invoke(cli, ["replay"]).stderr

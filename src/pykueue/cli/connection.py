@@ -57,7 +57,7 @@ class ClusterAccess:
         except AccessError as error:
             reason = f"{error}\n{_NO_KUBECONFIG}"
             if self.kubeconfig is None and not os.environ.get("KUBECONFIG"):
-                reason = f"no cluster runs here. {_NO_KUBECONFIG}\n({error})"
+                reason = f"{_no_cluster()}\n({error})"
             raise click.ClickException(reason) from None
         except OSError as error:
             raise click.ClickException(f"{error}\n{_NO_ANSWER}") from None
@@ -82,6 +82,19 @@ class ClusterAccess:
             return await action(client, self.namespace or credentials.namespace)
         finally:
             await client.close()
+
+
+def _no_cluster() -> str:
+    """Why no cluster was found: none runs here, or only those with names."""
+    from pykueue.cli import data_directory
+
+    names = data_directory.running_names()
+    if not names:
+        return f"no cluster runs here. {_NO_KUBECONFIG}"
+    return (
+        f"no cluster without a name runs here; with a name: {', '.join(names)}. "
+        f"`export PYKUEUE_NAME={names[0]}` selects one; --kubeconfig or KUBECONFIG does, too."
+    )
 
 
 def running_kubeconfig() -> Path | None:

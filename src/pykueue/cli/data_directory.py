@@ -96,6 +96,28 @@ def with_data_dir(command: Command) -> Command:
     return wrapped
 
 
+def to_read(directory: DataDirectory) -> DataDirectory:
+    """The directory of the cluster that KUBECONFIG names, if nothing else selects one.
+
+    For commands that only read: nothing is started or ended because of a kubeconfig.
+    """
+    is_selected = directory.options or os.environ.get("PYKUEUE_DATA_DIR") or os.environ.get("PYKUEUE_NAME")
+    kubeconfig = Path(os.environ.get("KUBECONFIG", "")).expanduser()
+    if is_selected or kubeconfig.name != directory.kubeconfig.name:
+        return directory
+    path = kubeconfig.parent.resolve()
+    other = DataDirectory(path=path, options=f" --data-dir {path}")
+    return directory if other.holder() is None else other
+
+
+def running_names() -> list[str]:
+    """The names of the named clusters that run here."""
+    default = _directory_of("")
+    prefix = f"{default.name}-"
+    paths = sorted(default.parent.glob(f"{prefix}*"))
+    return [path.name.removeprefix(prefix) for path in paths if DataDirectory(path=path).is_running_here()]
+
+
 def running_kubeconfig() -> Path | None:
     """The administrator's kubeconfig of the cluster that runs here; None if none runs."""
     directory = select()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.app import process
-from pykueue.cli import manifest_files, options
+from pykueue.cli import data_directory, manifest_files, options
 from pykueue.cli import output as outputs
 from pykueue.cli.data_directory import DataDirectory, with_data_dir
 
@@ -82,7 +82,7 @@ def replay(
     """
     from pykueue.recording import records, ring
 
-    recording = record or directory.path / ring.DIRECTORY
+    recording = record or data_directory.to_read(directory).path / ring.DIRECTORY
     if not ring.segments(recording):
         raise click.ClickException(f"{recording} has no record; `pykueue up` makes one unless --no-record is given")
     policy, document = _new_policy(config)

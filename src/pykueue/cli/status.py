@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import data_directory
 from pykueue.cli import output as outputs
 from pykueue.cli.connection import ClusterAccess
 from pykueue.cli.data_directory import DataDirectory, with_data_dir
@@ -26,6 +27,7 @@ def status(*, directory: DataDirectory, output: str) -> None:
 
     The exit code is 3 if it does not run.
     """
+    directory = data_directory.to_read(directory)
     process = directory.holder()
     if process is None:
         from pykueue.app import running_jobs
