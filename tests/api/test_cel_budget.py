@@ -21,6 +21,8 @@ CUBE = "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"
         ("self.map(x, x).size() > 0", list(range(20_000))),
         ("self.split('').map(x, self).size() > 0", "a" * 30_000),
         ("self.replace('a', self).size() > 0", "a" * 100_000),
+        ("self.findAll('a').size() > 0", "a" * 100_000),
+        ("self.split(',').all(x, x.findAll('a').size() > 0)", ",".join(["a" * 1000] * 20)),
         ("lists.range(999999999999).size() > 0", 1),
         ("self.sort().size() > 0", list(range(5000))),
         ("self.map(x, self.map(y, x + y)).flatten().size() > 0", ["a" * 1000] * 100),

@@ -382,7 +382,10 @@ def _binary(dispatcher: Dispatcher, left: Run, right: Run) -> Run:
             frame[COST] += 1
         else:
             _charge(frame, overload.cost(first, second))
-        return overload.implementation(first, second)
+        result = overload.implementation(first, second)
+        if overload.result_cost is not None:
+            _charge(frame, overload.result_cost(result))
+        return result
 
     return run
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pykueue.api.cel import cost, formatting
 from pykueue.api.cel.conversions import regular_expression
-from pykueue.api.cel.errors import CelError
+from pykueue.api.cel.errors import CelError, CostLimitError
 from pykueue.api.cel.functions import Functions
 
 _LOWER = {ord("A") + index: ord("a") + index for index in range(26)}
@@ -101,12 +101,18 @@ def _find(text: str, pattern: str) -> str:
     return match[0] if match else ""
 
 
+_MOST_MATCHES = 3000
+"""Each takes three microseconds, so all together as long as an expression may."""
+
+
 def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     matches: Iterator[Any] = regular_expression(pattern).finditer(text)
     texts: list[str] = []
     for match in matches:
         if len(texts) == count:
             break
+        if len(texts) == _MOST_MATCHES:
+            raise CostLimitError
         texts.append(match[0])
     return texts
 
@@ -138,5 +144,8 @@ def add_strings(functions: Functions) -> None:
     add("join", "list_join", "list(string).() -> string", _join, cost=_joined_size)
     add("join", "list_join_string", "list(string).(string) -> string", _join, cost=_joined_size)
     add("find", "string_find_string", "string.(string) -> string", _find, cost=cost.matching)
-    add("findAll", "string_find_all_string", "string.(string) -> list(string)", _find_all, cost=cost.matching)
-    add("findAll", "string_find_all_string_int", "string.(string, int) -> list(string)", _find_all, cost=cost.matching)
+    for name, signature in (
+        ("string_find_all_string", "string.(string) -> list(string)"),
+        ("string_find_all_string_int", "string.(string, int) -> list(string)"),
+    ):
+        add("findAll", name, signature, _find_all, cost=cost.matching, result_cost=cost.matches)
