@@ -137,3 +137,14 @@ def test_once_prints_the_board(cluster):
 def test_the_board_as_json(cluster):
     done = cluster.pykueue("top", "-o", "json")
     assert json.loads(done.output)["workloads"] == []
+
+
+def test_quota_as_json_has_names(cluster):
+    quota = {"name": "cpu", "nominalQuota": "8", "borrowingLimit": "2"}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "spot", "resources": [quota]}]}
+    spec = {"namespaceSelector": {}, "cohortName": "all", "resourceGroups": [group]}
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "named-quota"}, "spec": spec})
+    queues = json.loads(cluster.pykueue("top", "-o", "json").output)["clusterQueues"]
+    (entry,) = next(queue["quota"] for queue in queues if queue["name"] == "named-quota")
+    assert (entry["flavor"], entry["resource"], entry["nominal"]) == ("spot", "cpu", 8)
+    assert (entry["borrowingLimit"], entry["lendingLimit"], entry["reserved"], entry["used"]) == (2, None, 0, 0)

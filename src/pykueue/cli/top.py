@@ -115,7 +115,7 @@ async def _print_once(client: "Client", namespace: str, selection: "BoardOptions
     from rich.console import Console
 
     from pykueue.dashboard import drawing
-    from pykueue.dashboard.rows import WORKLOAD_FIELDS
+    from pykueue.dashboard.rows import QUOTA_FIELDS, WORKLOAD_FIELDS
     from pykueue.kube.client import ListOptions
 
     board = boards.Board()
@@ -124,7 +124,11 @@ async def _print_once(client: "Client", namespace: str, selection: "BoardOptions
         board.replace(resource.plural, listed.items)
     if output == "json":
         workloads = [dict(zip(WORKLOAD_FIELDS, row, strict=True)) for row in board.selected(selection)]
-        outputs.show_json({"clusterQueues": list(board.queues.values()), "workloads": workloads})
+        queues = [
+            queue | {"quota": [dict(zip(QUOTA_FIELDS, row, strict=True)) for row in queue["quota"]]}
+            for queue in board.queues.values()
+        ]
+        outputs.show_json({"clusterQueues": queues, "workloads": workloads})
         return
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
     whole = replace(selection, most=len(board.workloads), most_bars=board.bar_count(), width=console.width)

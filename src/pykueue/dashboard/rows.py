@@ -14,6 +14,18 @@ from pykueue.api.scheme import Object, Resource
 
 Row = list[Any]
 
+QUOTA_FIELDS = (
+    "flavor",
+    "resource",
+    "nominal",
+    "borrowingLimit",
+    "lendingLimit",
+    "reserved",
+    "reservedBorrowed",
+    "used",
+    "usedBorrowed",
+)
+"""The fields of a row in `quota` of a ClusterQueue."""
 WORKLOAD_FIELDS = (
     "uid",
     "namespace",
