@@ -17,6 +17,7 @@ import random
 from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from pykueue.api import registry, resources
@@ -40,7 +41,7 @@ from pykueue.simulate.event_loop import SimulationLoop, VirtualClock
 from pykueue.simulate.system import SlowLog
 from pykueue.translate import workload
 
-pytestmark = pytest.mark.untraced
+pytestmark = [pytest.mark.untraced, pytest.mark.timeout(600)]
 
 JOBS = 4
 ROUNDS = 8
@@ -235,6 +236,7 @@ def attributes(obj):
     """(name, value): what an object of pykueue keeps, so that a failure names the owner."""
     if str(getattr(type(obj), "__module__", "")).startswith("pykueue."):
         names = [name for base in type(obj).__mro__ for name in getattr(base, "__slots__", ())]
+        names += obj.__struct_fields__ if isinstance(obj, msgspec.Struct) else ()
         yield from getattr(obj, "__dict__", {}).items()
         yield from ((name, getattr(obj, name, None)) for name in names)
 
