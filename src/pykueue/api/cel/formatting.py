@@ -165,7 +165,8 @@ def expand(template: str, arguments: list[Any], used: list[Any]) -> str:
 def format_cost(template: str, arguments: list[Any]) -> int:
     """cel-go counts the template; what is printed may be longer."""
     return cost.traversal(template) + sum(
-        cost.nested(argument) if isinstance(argument, dict | list) else _printed(argument) for argument in arguments
+        cost.PRINTING * cost.nested(argument) if isinstance(argument, dict | list) else _printed(argument)
+        for argument in arguments
     )
 
 
