@@ -135,7 +135,7 @@ def grown(smaller):
             joined("optional.of({})", number),
             joined("{}.optMap(y, y)", optional),
             joined("{}.or({})", optional, optional),
-            joined("self.l[?{}]", number),
+            joined("self.l[?{} + 0]", number),
         ),
     }
 
