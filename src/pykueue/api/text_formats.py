@@ -52,14 +52,22 @@ def pattern(text: str) -> Pattern:
 @text_cache.cached(4096)
 def regular_expression(text: str) -> Any:
     """Compiled by RE2; an expression that RE2 cannot read matches nothing."""
+    try:
+        return compiled_by_re2(text)
+    except ValueError:
+        return _NothingMatches()
+
+
+def compiled_by_re2(text: str) -> Any:
+    """ValueError, with the words of RE2, if it cannot read the expression."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
     try:
         return re2.compile(text, options)
-    except re2.error:
-        return _NothingMatches()
+    except re2.error as error:
+        raise ValueError(error.args[0].decode(errors="replace")) from None
 
 
 class _NothingMatches:

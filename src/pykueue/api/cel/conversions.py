@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pykueue.api import text_cache
+from pykueue.api import text_cache, text_formats
 from pykueue.api.cel import cost, times, values
 from pykueue.api.cel.errors import CelError
 from pykueue.api.cel.functions import Functions
@@ -126,14 +126,10 @@ def matches(text: str, pattern: str) -> bool:
 @text_cache.cached(4096)
 def regular_expression(pattern: str) -> Any:
     """Compiled by RE2, as in Kubernetes; CelError if it cannot be read."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        raise CelError(f"error parsing regexp: {error.args[0].decode(errors='replace')}") from None
+        return text_formats.compiled_by_re2(pattern)
+    except ValueError as error:
+        raise CelError(f"error parsing regexp: {error}") from None
 
 
 def int_to_duration(_: int) -> Duration:
