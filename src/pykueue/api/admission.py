@@ -94,7 +94,8 @@ class AdmissionPipeline:
         try:
             kind.defaulter(request)
         except ApiError as error:
-            self.on_refusal(error)
+            if not self.on_refusal(error):
+                raise
 
     def check_structure(
         self, kind: Kind, obj: Object, old: Object | None, field_errors: Iterable[FieldError] = ()
@@ -127,7 +128,8 @@ class AdmissionPipeline:
         try:
             result = kind.validator(request)
         except ApiError as error:
-            self.on_refusal(error)
+            if not self.on_refusal(error):
+                raise
             return
         self.warnings += result.warnings
         if result.invalid:
@@ -190,5 +192,6 @@ class AdmissionPipeline:
     def on_denied(self, webhook: str, field_errors: Sequence[FieldError]) -> None:
         raise errors.denied(webhook, field_errors)
 
-    def on_refusal(self, error: ApiError) -> None:
-        raise error
+    def on_refusal(self, error: ApiError) -> bool:
+        """Whether the error is noted, and not raised."""
+        return False

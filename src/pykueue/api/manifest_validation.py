@@ -288,8 +288,9 @@ class _CollectingAdmission(AdmissionPipeline):
         del webhook
         self.field_errors += field_errors
 
-    def on_refusal(self, error: ApiError) -> None:
+    def on_refusal(self, error: ApiError) -> bool:
         self.refusals.append(error)
+        return True
 
 
 def _refusal(document: Document, refused: ApiError) -> ManifestFinding:
