@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import http.client
 import io
 import itertools
 import json
@@ -83,6 +84,18 @@ def sent(server, path):
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
     assert b" 200 " in connection.recv(20)
     return connection
+
+
+def test_the_response_to_head_has_no_body(server):
+    access = Server.of(server.kubeconfig)
+    connection = http.client.HTTPSConnection(access.host, access.port, context=ssl._create_unverified_context())
+    for method, path in (("HEAD", "/openapi/v2"), ("GET", "/version")):
+        connection.request(method, path, headers={"Authorization": f"Bearer {access.token}"})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        body = answer.read()
+    connection.close()
+    assert "gitVersion" in json.loads(body)
 
 
 @pytest.mark.usefixtures("large_list")

@@ -269,7 +269,7 @@ async def _send(exchange: Exchange, response: HttpResponse, turn: Turn | None = 
     size, headers = sum(map(len, parts)), _headers(response)
     if size <= _LARGEST_INDENTED_BYTES and response.content_type == "application/json" and _wants_indentation(exchange):
         parts = [msgspec.json.format(b"".join(parts), indent=2) + b"\n"]
-    elif size > large_responses.LARGE_BYTES:
+    elif size > large_responses.LARGE_BYTES and exchange.method != "HEAD":
         is_compressed = size > _COMPRESS_BYTES and _is_worth_compressing(exchange)
         await large_responses.send(
             exchange, parts, response.status, headers, is_compressed=is_compressed, turn=turn or _no_turn
@@ -293,6 +293,9 @@ async def _send_chunks(exchange: Exchange, response: HttpResponse, turn: Turn) -
     """Send chunks at the speed of the client. Each is made in a turn of its user."""
     chunks = response.body
     assert isinstance(chunks, AsyncIterator)
+    if exchange.method == "HEAD":  # what follows the head would be read as the next response
+        await exchange.respond(response.status, _headers(response), b"")
+        return
     stream = await exchange.start(response.status, _headers(response))
     exchange.on_disconnect(exchange.cancel)
     try:
