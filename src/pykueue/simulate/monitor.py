@@ -299,15 +299,18 @@ class Monitor:
         )
 
     def _ancestors(self, obj: Object) -> list[str]:
-        uids: list[str] = []
+        """The uids of all owners, each once: a user may let an object own itself."""
+        uids: dict[str, None] = {}
         owners = list(objects.owner_references(obj))
         while owners:
             owner = owners.pop()
-            uids.append(owner["uid"])
+            if owner["uid"] in uids:
+                continue
+            uids[owner["uid"]] = None
             stored = self._objects.get(self._by_uid.get(owner["uid"], StoreKey("", "", "", "")))
             if stored is not None:
                 owners += objects.owner_references(stored.shared_or_decoded())
-        return uids
+        return list(uids)
 
     def needs_admission(self, pod: Object) -> bool:
         """Whether the pod or one of its owners is in a queue.
