@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[Sequence[StoreChange]], None]
 
-HISTORY_CHANGES = 12_000
-HISTORY_BYTES = 24 * 2**20
+HISTORY_CHANGES = 8_000
+HISTORY_BYTES = 16 * 2**20
 _COMPRESSED_PER_CHANGE = 2
 
 
@@ -321,12 +321,11 @@ class Store:
         self._history_size += change.now.size
 
     def _trim(self) -> None:
-        """Drop the older half of a too long history, and mark its old rows as dead."""
-        half = len(self._history) // 2
-        is_small = len(self._history) <= self._history_changes and self._history_size <= self._history_bytes
-        if is_small or not half:
+        """Drop the oldest quarter of a too long history, and mark its old rows as dead."""
+        if len(self._history) <= self._history_changes and self._history_size <= self._history_bytes:
             return
-        dropped, self._history = self._history[:half], self._history[half:]
+        quarter = (len(self._history) + 3) // 4
+        dropped, self._history = self._history[:quarter], self._history[quarter:]
         for change in dropped:
             self._history_size -= change.now.size
             self._resting.append(change.now)
