@@ -28,6 +28,11 @@ def is_true(obj: Object, condition_type: str) -> bool:
     return has_status_true(find(obj, condition_type))
 
 
+def true_types(obj: Object) -> set[str]:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return {condition["type"] for condition in conditions if condition.get("status") == "True"}
+
+
 def has_status_true(condition: Condition | None) -> bool:
     return condition is not None and condition.get("status") == "True"
 

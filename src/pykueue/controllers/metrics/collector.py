@@ -153,19 +153,24 @@ class Metrics:
             if self._measures_creation and self._cache.is_listed(resources.WORKLOAD):
                 self._created(new)
             return
-        is_scheduled = not variants.is_parent(new)
-        if is_scheduled and _became_true(old, new, "QuotaReserved"):
-            self._count(new, "quota_reserved_workloads_total")
-            self._observe(new, "quota_reserved_wait_time_seconds", self._seconds_queued(new))
-        if is_scheduled and _became_true(old, new, "Admitted"):
-            self._admitted(new)
-        if _became_true(old, new, "Finished"):
+        became_true = conditions.true_types(new) - conditions.true_types(old)
+        if became_true and not variants.is_parent(new):
+            self._scheduled(new, became_true)
+        if "Finished" in became_true:
             self._finished(old, new)
-        ready = conditions.find(new, "PodsReady")
-        if _became_true(old, new, "PodsReady") and ready is not None and ready["reason"] == "Started":
+        ready = conditions.find(new, "PodsReady") if "PodsReady" in became_true else None
+        if ready is not None and ready["reason"] == "Started":
             self._observe(new, "ready_wait_time_seconds", self._seconds_queued(new))
             self._observe(new, "admitted_until_ready_wait_time_seconds", self._seconds_since(new, "Admitted"))
-        self._evicted(old, new)
+        if conditions.find(new, "Evicted") is not None:
+            self._evicted(old, new)
+
+    def _scheduled(self, workload: Object, became_true: set[str]) -> None:
+        if "QuotaReserved" in became_true:
+            self._count(workload, "quota_reserved_workloads_total")
+            self._observe(workload, "quota_reserved_wait_time_seconds", self._seconds_queued(workload))
+        if "Admitted" in became_true:
+            self._admitted(workload)
 
     def _created(self, workload: Object) -> None:
         owner = objects.controller_of(workload)
@@ -258,10 +263,6 @@ def _cohort_of(cluster_queue: Object | None) -> str:
 
 def _parent_of(cohort: Object | None) -> str:
     return str(objects.spec(cohort).get("parentName") or "") if cohort else ""
-
-
-def _became_true(old: Object, new: Object, condition_type: str) -> bool:
-    return conditions.is_true(new, condition_type) and not conditions.is_true(old, condition_type)
 
 
 def _evictions(workload: Object) -> list[Object]:
