@@ -171,6 +171,8 @@ class Chunks:
 class Client:
     """An exchange with a client that reads everything."""
 
+    method = "GET"
+
     async def start(self, _status, _headers):
         return self
 

@@ -194,4 +194,5 @@ class AdmissionPipeline:
 
     def on_refusal(self, error: ApiError) -> bool:
         """Whether the error is noted, and not raised."""
+        del error
         return False
