@@ -87,6 +87,31 @@ def test_pauses_between_cycles_are_no_rest(play):
     assert len(play(story).started) <= BURST + 20 * BUSY_RATE + SHARE * 40 + 1
 
 
+def test_a_while_in_which_all_workloads_run_is_no_rest_under_load(play):
+    async def story(load):
+        for number in range(20):
+            for _ in range(100):
+                load.background.decided()
+                load.background.written()
+            for workload in range(100):
+                load.submit((number, workload))
+            await asyncio.sleep(0.5)
+
+    assert len(play(story).started) <= BURST + 10 * BUSY_RATE + SHARE * 2000 + 1
+
+
+def test_few_decisions_are_followed_by_rest(play):
+    async def story(load):
+        for _ in range(5):
+            load.background.decided()
+            load.background.written()
+        for number in range(2 * int(BURST)):
+            load.submit(number)
+        await asyncio.sleep(0.3)
+
+    assert len(play(story).started) == 2 * BURST
+
+
 def test_pauses_of_a_busy_machine_are_no_rest(play):
     async def story(load):
         for number in range(100):

@@ -8,6 +8,7 @@ API lower the rate, so decisions never wait behind what explains them.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -23,7 +24,11 @@ BUSY_RATE = 10.0
 REST_RATE = 1000.0
 """Background writes a second when decisions have come to rest."""
 REST_NS = SECOND_NS // 10
-"""So long after the last decision things are at rest, if answers are fast."""
+"""So long after the last decision things are at rest, if decisions are few and answers fast."""
+MANY_DECISIONS = 10.0
+"""So many decisions a second make the time of rest longer, in proportion."""
+LONGEST_REST_NS = SECOND_NS
+"""Under load, Workloads that all run for a while are no rest."""
 REST_ANSWERS = 4
 """Things are at rest only after the time of so many answers: a busy machine also pauses."""
 SLOW_SECONDS = 0.25
@@ -58,6 +63,9 @@ class BackgroundWrites:
         self._all = _Bucket(BURST, BURST, clock.now_ns())
         self._keys: dict[Hashable, _Bucket] = {}
         self._in_flight = 0
+        self._recent_decisions = 0.0
+        """Decisions of the last second: each counts less with its age."""
+        self._last_decision_ns = 0
         self._busy_until_ns = 0
         self._answer_seconds = 0.0
         self._waiting: dict[Hashable, Start] = {}
@@ -72,12 +80,17 @@ class BackgroundWrites:
         self._fill()
         self._all.tokens = min(BURST, self._all.tokens + SHARE)
         self._in_flight += 1
+        now_ns = self._clock.now_ns()
+        age_seconds = (now_ns - self._last_decision_ns) / SECOND_NS
+        self._recent_decisions = self._recent_decisions * math.exp(-age_seconds) + 1
+        self._last_decision_ns = now_ns
 
     def written(self) -> None:
         """The write of a decision has ended."""
         self._fill()
         self._in_flight -= 1
-        self._stay_busy(max(REST_NS, int(REST_ANSWERS * self._answer_seconds * SECOND_NS)))
+        rest_ns = min(LONGEST_REST_NS, int(REST_NS * max(1.0, self._recent_decisions / MANY_DECISIONS)))
+        self._stay_busy(max(rest_ns, int(REST_ANSWERS * self._answer_seconds * SECOND_NS)))
 
     def paused(self, pause_ns: int) -> None:
         """The next decisions may come after this time. A long pause follows many decisions."""
