@@ -12,7 +12,7 @@ its deletion. tests/kube/controller/test_cache_orders.py runs all orders.
 import asyncio
 import logging
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from pykueue.api import objects
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Object | None, Object | None], None]
 """Called with the object before and after a change; None where there is none."""
-IndexFunction = Callable[[Object], Iterable[str]]
+IndexFunction = Callable[[Object], Sequence[str]]
 Transform = Callable[[Object], Object]
 
 MOST_DELETED_UIDS = 4096
@@ -54,7 +54,7 @@ class ObjectCache:
         """The kinds that somebody asked for by `add_kind`."""
         self._objects: dict[Resource, dict[Key, Object]] = defaultdict(dict)
         self._handlers: dict[Resource, list[Handler]] = defaultdict(list)
-        self._indexes: dict[Resource, dict[str, tuple[IndexFunction, dict[str, dict[Key, None]]]]] = defaultdict(dict)
+        self._indexes: dict[Resource, dict[str, _Index]] = defaultdict(dict)
         self._transforms: dict[Resource, Transform] = {}
         self._watched: dict[Resource, int] = {}
         """The version up to which list and watch of a kind have shown everything."""
@@ -76,7 +76,7 @@ class ObjectCache:
         self._handlers[resource].append(handler)
 
     def add_index(self, resource: Resource, name: str, function: IndexFunction) -> None:
-        self._indexes[resource][name] = (function, defaultdict(dict))
+        self._indexes[resource][name] = _Index(function)
 
     def set_transform(self, resource: Resource, transform: Transform) -> None:
         """Change every object of a kind before it is stored."""
@@ -111,10 +111,10 @@ class ObjectCache:
 
     def indexed(self, resource: Resource, index: str, value: str) -> list[Object]:
         cached = self._objects[resource]
-        return [cached[key] for key in self._indexes[resource][index][1].get(value, ())]
+        return [cached[key] for key in self._indexes[resource][index].keys.get(value, ())]
 
     def count(self, resource: Resource, index: str, value: str) -> int:
-        return len(self._indexes[resource][index][1].get(value, ()))
+        return len(self._indexes[resource][index].keys.get(value, ()))
 
     def controlled_by(self, resource: Resource, uid: str) -> list[Object]:
         """The objects whose controller has this uid; only of kinds asked for by `add_kind`."""
@@ -237,15 +237,8 @@ class ObjectCache:
             del cached[key]
         else:
             cached[key] = new
-        for function, entries in self._indexes[resource].values():
-            if old is not None:
-                for value in _index_values(function, old):
-                    entries[value].pop(key, None)
-                    if not entries[value]:
-                        del entries[value]
-            if new is not None:
-                for value in _index_values(function, new):
-                    entries[value][key] = None
+        for index in self._indexes[resource].values():
+            index.change(key, new)
         for handler in self._handlers[resource]:
             try:
                 handler(old, new)
@@ -253,13 +246,44 @@ class ObjectCache:
                 log.exception("a handler failed on %s %s", resource.plural, "/".join(key))
 
 
-def _index_values(function: IndexFunction, obj: Object) -> Iterable[str]:
-    """The values of an index; none for an object that the index cannot read."""
-    try:
-        return function(obj)
-    except Exception:
-        log.exception("%s %s could not be indexed", obj.get("kind", "object"), "/".join(key_of(obj)))
-        return ()
+class _Index:
+    """The keys of objects by a value, in the order in which the objects changed."""
+
+    def __init__(self, function: IndexFunction) -> None:
+        self._function = function
+        self._values: dict[Key, Sequence[str]] = {}
+        """The values of each object that has any, so that nobody computes them again."""
+        self.keys: dict[str, dict[Key, None]] = {}
+
+    def change(self, key: Key, obj: Object | None) -> None:
+        """Set the values of an object; none for an object that the index cannot read."""
+        values: Sequence[str] = ()
+        if obj is not None:
+            try:
+                values = self._function(obj)
+            except Exception:
+                log.exception("%s %s could not be indexed", obj.get("kind", "object"), "/".join(key))
+        former = self._values.get(key)
+        if former is None and not values:
+            return
+        if values != former:
+            self._replace(key, values)
+            return
+        for value in values:  # the object that changed becomes the last one
+            keys = self.keys[value]
+            del keys[key]
+            keys[key] = None
+
+    def _replace(self, key: Key, values: Sequence[str]) -> None:
+        for value in self._values.pop(key, ()):
+            keys = self.keys.get(value, {})
+            keys.pop(key, None)
+            if not keys:
+                self.keys.pop(value, None)
+        for value in values:
+            self.keys.setdefault(value, {})[key] = None
+        if values:
+            self._values[key] = values
 
 
 def _controller_uids(obj: Object) -> list[str]:
