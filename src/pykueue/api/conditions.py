@@ -25,7 +25,8 @@ def by_type(obj: Object) -> dict[str, Condition]:
 
 
 def is_true(obj: Object, condition_type: str) -> bool:
-    return has_status_true(find(obj, condition_type))
+    condition = find(obj, condition_type)
+    return condition is not None and condition.get("status") == "True"
 
 
 def true_types(obj: Object) -> set[str]:

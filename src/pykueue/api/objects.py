@@ -67,7 +67,10 @@ def nested_list(obj: Object, *keys: str) -> list[Any]:
 
 def controller_of(obj: Object) -> Object | None:
     """The owner reference with `controller: true`, as `metav1.GetControllerOf` finds it."""
-    return next((reference for reference in owner_references(obj) if reference.get("controller")), None)
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return reference  # type: ignore[no-any-return]
+    return None
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:

@@ -108,13 +108,11 @@ class Controller:
         child = new or old
         assert child is not None
         reference = objects.controller_of(child)
-        former = objects.controller_of(old) if old is not None and new is not None else None
-        if former is not None and reference is None:
-            self._orphaning[former["uid"]] = self._clock.now_ns() + ORPHANING_NS
-        if reference is None and new is not None and self._release is not None:
-            self._unowned[key_of(child)] = None
-            self._queue.add(_UNOWNED)
-        if reference is None or reference["kind"] != self.resource.kind:
+        if reference is None:
+            if new is not None:
+                self._child_without_controller(old, new)
+            return
+        if reference["kind"] != self.resource.kind:
             return
         if reference["apiVersion"].partition("/")[0] != self.resource.api_version.partition("/")[0]:
             return
@@ -126,6 +124,14 @@ class Controller:
             self._queue.add(key)
         else:
             self._add_batched(key)
+
+    def _child_without_controller(self, old: Object | None, new: Object) -> None:
+        former = objects.controller_of(old) if old is not None else None
+        if former is not None:
+            self._orphaning[former["uid"]] = self._clock.now_ns() + ORPHANING_NS
+        if self._release is not None:
+            self._unowned[key_of(new)] = None
+            self._queue.add(_UNOWNED)
 
     def _are_settled(self, child: Object, uid: str) -> bool:
         """Whether no child changes any more. Of many children it is not worth to know."""

@@ -117,7 +117,9 @@ class WriteExecutor:
         except ApiError as error:
             self._log.info("%s %s: %s", type(action).__name__, kind, error.message)
             return writes.Refused(error)
-        self._log.info("%s %s %s/%s", type(action).__name__, kind, objects.namespace(written), objects.name(written))
+        if self._log.isEnabledFor(logging.INFO):
+            name = f"{objects.namespace(written)}/{objects.name(written)}"
+            self._log.info("%s %s %s", type(action).__name__, kind, name)
         return written
 
     async def write(self, write: writes.Write, version: str | None = None) -> Object:
@@ -135,7 +137,8 @@ class WriteExecutor:
         except OSError as error:
             self._count_failure(write, str(error))
             raise
-        self._failures.pop(_identity(write), None)
+        if self._failures:
+            self._failures.pop(_identity(write), None)
         return written
 
     async def _is_deleted(self, write: writes.Write) -> bool:
