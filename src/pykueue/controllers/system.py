@@ -18,6 +18,7 @@ from pykueue.controllers.dependencies.controller import DependencyController
 from pykueue.controllers.failure_recovery.controller import COMPONENT as FAILURE_RECOVERY
 from pykueue.controllers.failure_recovery.controller import FailureRecoveryController
 from pykueue.controllers.jobs.controller import JobController
+from pykueue.controllers.jobs.workload_handlers import WorkloadHandlers
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
@@ -176,6 +177,7 @@ class Controllers:
 
     def _job_loops(self) -> Iterator[ControllerLoop]:
         """One controller for each enabled job framework."""
+        workload_handlers = WorkloadHandlers(self.cache)
         for framework in self._frameworks.values():
             jobs = JobController(
                 framework,
@@ -185,6 +187,7 @@ class Controllers:
                 clock=self._clock,
                 policy=settings.job_policy(self._configuration),
                 frameworks=self._frameworks,
+                workload_handlers=workload_handlers,
             )
             yield ControllerLoop(
                 jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS, reconciles=framework.resource

@@ -12,6 +12,7 @@ from pykueue.controllers.jobs import ancestry, decide, matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
+from pykueue.controllers.jobs.workload_handlers import WorkloadHandlers, with_former_owners
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.clock import Clock
@@ -36,6 +37,7 @@ class JobController:
         clock: Clock,
         policy: JobPolicy,
         frameworks: Mapping[str, JobFramework],
+        workload_handlers: WorkloadHandlers,
     ) -> None:
         self._framework = framework
         self._client = client
@@ -53,7 +55,7 @@ class JobController:
         cache.add_index(framework.resource, "dependency", self._dependency_key)
         for resource in self._dependencies:
             cache.on_change(resource, partial(self._dependency_changed, resource))
-        cache.on_change(kinds.WORKLOAD, self._workload_changed)
+        workload_handlers.add(framework.resource, self._workload_changed)
         self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
 
     @property
@@ -91,7 +93,7 @@ class JobController:
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         resource = self._framework.resource
         has_jobs = not self._cache.is_empty(resource)
-        for workload in _with_former_owners(old, new):
+        for workload in with_former_owners(old, new):
             namespace = workload["metadata"]["namespace"]
             for reference in objects.owner_references(workload):
                 if reference["kind"] == resource.kind and _group(reference) == resource.group:
@@ -189,14 +191,6 @@ class JobController:
         owner = f"{ancestor['kind']}/{metadata['namespace']}/{metadata['name']}"
         workloads = self._cache.indexed(kinds.WORKLOAD, "owner", owner)
         return tuple(sorted(workloads, key=lambda workload: str(workload["metadata"].get("creationTimestamp", ""))))
-
-
-def _with_former_owners(old: Object | None, new: Object | None) -> list[Object]:
-    """The Workload as it is, and as it was if its owners changed."""
-    if new is None or old is None:
-        return [workload for workload in (old, new) if workload is not None]
-    owners = (workload["metadata"].get("ownerReferences") for workload in (old, new))
-    return [new] if next(owners) == next(owners) else [old, new]
 
 
 def _group(reference: Object) -> str:
