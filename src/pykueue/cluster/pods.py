@@ -3,12 +3,12 @@
 Functions without I/O.
 """
 
-import copy
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from pykueue.api import conditions, objects, times
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 
 FINAL_PHASES = ("Succeeded", "Failed")
@@ -110,7 +110,7 @@ def from_template(
     """A pod from a template, controlled by `owner`; without a name, the API generates one."""
     template_metadata = objects.nested(template, "metadata")
     metadata: Object = {
-        key: copy.deepcopy(template_metadata[key])
+        key: copied(template_metadata[key])
         for key in ("labels", "annotations", "finalizers")
         if template_metadata.get(key)
     }
@@ -118,4 +118,4 @@ def from_template(
         metadata["labels"] = metadata.get("labels", {}) | labels
     metadata |= {"name": name} if name else {"generateName": f"{objects.name(owner)}-"}
     metadata |= {"namespace": objects.namespace(owner), "ownerReferences": [objects.controller_reference(owner)]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copy.deepcopy(objects.spec(template))}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copied(objects.spec(template))}

@@ -37,7 +37,7 @@ class Autoscaler:
         """The UIDs of the pods that waited at the last look."""
         self._idle_since: dict[str, datetime] = {}
         self._last_messages: dict[str, str] = {}
-        self._changed = asyncio.Event()
+        self._pool_changed = asyncio.Event()
         cache.add_kind(resources.POD_TEMPLATE)
         for kind in (
             resources.NODE_POOL,
@@ -48,13 +48,13 @@ class Autoscaler:
             resources.POD,
         ):
             cache.add_kind(kind)
-            cache.on_change(kind, lambda _old, _new: self._changed.set())
+        cache.on_change(resources.NODE_POOL, lambda _old, _new: self._pool_changed.set())
 
     async def run(self) -> None:
         while True:
             if not self._cache.all(resources.NODE_POOL):
-                self._changed.clear()
-                await self._changed.wait()
+                self._pool_changed.clear()
+                await self._pool_changed.wait()
                 continue
             await self._run_once()
             await self._clock.sleep(_PERIOD_SECONDS)

@@ -13,13 +13,13 @@ A finished Job is only cleaned up: its last pods lose their finalizer, and ttlSe
 deletes it.
 """
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
 from pykueue.api import objects, resources, times
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.cluster import pod_control, pods
 from pykueue.cluster.job_controller import ending as job_ending
@@ -133,7 +133,7 @@ def sync(job_object: Object, owned: Sequence[Object], memory: Memory, now: datet
 
 def _start(job: JobView, owned: Sequence[Object], memory: Memory, now: datetime) -> _JobSync:
     counts = PodCounts.of(job, owned)
-    status = copy.deepcopy(job.status)
+    status = copied(job.status)
     if job.start_time is None and not job.is_suspended:
         status["startTime"] = times.to_text(now)
     state = _JobSync(

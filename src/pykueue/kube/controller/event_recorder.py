@@ -205,6 +205,8 @@ class EventRecorder:
         """Create all events that wait in one step, then write their repeats."""
         while True:
             await self._arrived.acquire()
+            if not self._waiting:
+                continue  # an earlier batch had this event too
             waiting = {series.name: series for series in self._waiting}
             self._waiting.clear()
             new = {series.name: series.first for series in waiting.values() if series.first is not None}

@@ -59,7 +59,8 @@ class WorkQueue(Generic[KeyType]):
         self._due[key] = due_ns
         self._sequence += 1
         heapq.heappush(self._heap, (due_ns, self._sequence, key))
-        self._scheduled.set()
+        if self._heap[0][1] == self._sequence:  # due before all others
+            self._scheduled.set()
         self._drop_outdated()
 
     def add_unless_due(self, key: KeyType, pause_ns: int) -> None:
