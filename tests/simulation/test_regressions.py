@@ -49,6 +49,23 @@ def test_a_queue_status_forgets_an_admission_that_came_too_late(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_status_of_a_queue_that_was_written_late_is_corrected(seed):
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        late = {"status": {"reservingWorkloads": 4, "pendingWorkloads": 2}}
+        queues = ((resources.CLUSTER_QUEUE, ""), (resources.LOCAL_QUEUE, "default"))
+        for resource, namespace in queues:
+            await client.patch(resource, "queue", namespace, late, subresource="status")
+        await campaign.rest()
+        for resource, namespace in queues:
+            status = (await client.get(resource, "queue", namespace))["status"]
+            assert (status["reservingWorkloads"], status["pendingWorkloads"]) == (0, 0)
+
+    Campaign(seed).run(story)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_pods_of_a_job_that_was_orphaned_while_its_controller_was_down_can_be_deleted(seed):
     async def story(campaign):
         system = campaign.system

@@ -36,6 +36,8 @@ class QueueControllers:
         self._background = scheduler.background
         self._begun: set[tuple[WorkQueue[Any], Key | str]] = set()
         """Statuses that a background write has begun for, until they are reconciled."""
+        self._statuses: dict[tuple[WorkQueue[Any], Key | str], Object] = {}
+        """The statuses as they were reconciled last."""
         self.cluster_queues: WorkQueue[str] = WorkQueue("clusterqueue", clock)
         self.cohorts: WorkQueue[str] = WorkQueue("cohort", clock)
         self.local_queues: WorkQueue[Key] = WorkQueue("localqueue", clock)
@@ -47,7 +49,7 @@ class QueueControllers:
         cache.on_change(resources.RESOURCE_FLAVOR, self._any_queue_may_change)
         cache.on_change(resources.ADMISSION_CHECK, self._any_queue_may_change)
         cache.on_change(resources.TOPOLOGY, self._any_queue_may_change)
-        cache.on_change(resources.COHORT, self._any_queue_may_change)
+        cache.on_change(resources.COHORT, self._cohort_changed)
         scheduler.on_decision.append(self._add_soon)
 
     # Changes
@@ -74,9 +76,15 @@ class QueueControllers:
         self._begun.add((queue, key))
         queue.add_unless_due(key, BURST_NS)
 
-    async def _write(self, queue: WorkQueue[Any], key: Key | str, actions: list[Action]) -> None:
+    async def _write(
+        self, queue: WorkQueue[Any], key: Key | str, actions: list[Action], status: Object | None = None
+    ) -> None:
         """Apply the changes of a status, which may be none."""
         entry = (queue, key)
+        if status is None:
+            self._statuses.pop(entry, None)
+        else:
+            self._statuses[entry] = status
         if entry in self._begun:
             self._begun.discard(entry)
             if not actions:
@@ -92,6 +100,7 @@ class QueueControllers:
         if not is_same or conditions.find(old or {}, "Active") != conditions.find(new or {}, "Active"):
             for queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
                 self.local_queues.add(key_of(queue))
+        self._check_status(self.cluster_queues, name, old, new)
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None and (old is None or old.get("spec") != new.get("spec")):
@@ -99,6 +108,16 @@ class QueueControllers:
             self._add_soon(new["spec"].get("clusterQueue", ""))
         elif old is not None and new is None:
             self._add_soon(old["spec"].get("clusterQueue", ""))
+        self._check_status(self.local_queues, key_of(latest(old, new)), old, new)
+
+    def _check_status(self, queue: WorkQueue[Any], key: Key | str, old: Object | None, new: Object | None) -> None:
+        """Write a status again that is not the last one: a write of ours that the API seemed not
+        to answer may take effect after a newer one.
+        """
+        if new is None:
+            self._statuses.pop((queue, key), None)
+        elif old is not None and new.get("status") not in (old.get("status"), self._statuses.get((queue, key))):
+            self._submit(queue, key)
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         names: dict[str, None] = {}
@@ -113,6 +132,11 @@ class QueueControllers:
                 names[queue["spec"].get("clusterQueue", "")] = None
         for name in names:
             self._add_soon(name)
+
+    def _cohort_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or old.get("spec") != new.get("spec"):
+            self._any_queue_may_change(old, new)
+        self._check_status(self.cohorts, objects.name(latest(old, new)), old, new)
 
     def _any_queue_may_change(self, _old: Object | None, _new: Object | None) -> None:
         for queue in self._cache.all(resources.CLUSTER_QUEUE):
@@ -146,7 +170,7 @@ class QueueControllers:
         status, reason, message = queue_report.activity(queue.inactivity)
         now_ns = self._clock.now_ns()
         is_transition = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
-        await self._write(self.cluster_queues, name, changes(resources.CLUSTER_QUEUE, old, new))
+        await self._write(self.cluster_queues, name, changes(resources.CLUSTER_QUEUE, old, new), new["status"])
         if is_transition:
             for notify in self.on_activity_change:
                 notify(name)
@@ -161,7 +185,7 @@ class QueueControllers:
             return 0
         new = copied(old)
         new.setdefault("status", {})["fairSharing"] = {"weightedShare": cohort.share.rounded}
-        await self._write(self.cohorts, name, changes(resources.COHORT, old, new))
+        await self._write(self.cohorts, name, changes(resources.COHORT, old, new), new["status"])
         return 0
 
     async def reconcile_local_queue(self, key: Key) -> int:
@@ -187,7 +211,7 @@ class QueueControllers:
             queue_status.pop("flavorsReservation", None)
             queue_status.pop("flavorsUsage", None)
         conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=self._clock.now_ns())
-        await self._write(self.local_queues, key, changes(resources.LOCAL_QUEUE, old, new))
+        await self._write(self.local_queues, key, changes(resources.LOCAL_QUEUE, old, new), queue_status)
         return 0
 
 
