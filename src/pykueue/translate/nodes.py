@@ -47,8 +47,7 @@ def uses_node(pod: Object) -> bool:
 
 def is_topology_aware(pod: Object) -> bool:
     """Whether the pod requests topology-aware scheduling; its workload then counts its usage."""
-    annotations = objects.annotations(pod)
-    return any(name in annotations for name in topology_request.ANNOTATIONS)
+    return not objects.annotations(pod).keys().isdisjoint(topology_request.ANNOTATIONS)
 
 
 def pod_requests(pod_spec: Object) -> dict[values.ResourceName, int]:

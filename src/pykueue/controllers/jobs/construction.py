@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pykueue.api import objects, resources
+from pykueue.api.json_copy import copied
 from pykueue.api.labels import (
     ADMISSION_GATED_BY,
     JOB_UID,
@@ -87,12 +88,24 @@ def copied_annotations(annotations: Mapping[str, str], keys: Collection[str] = (
 
 def without_repeated_env(pod_set: Object) -> Object:
     """Keeps the last of repeated variables: the API allows them in pods but not in a Workload."""
-    spec = objects.nested(pod_set, "template", "spec")
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+    if not any(map(_repeats_env, _containers(pod_set))):
+        return pod_set
+    pod_set = copied(pod_set)
+    for container in _containers(pod_set):
         if container.get("env"):
             last = {variable["name"]: variable for variable in container["env"]}
             container["env"] = list(last.values())
     return pod_set
+
+
+def _containers(pod_set: Object) -> list[Object]:
+    spec = objects.nested(pod_set, "template", "spec")
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def _repeats_env(container: Object) -> bool:
+    env = container.get("env") or ()
+    return len({variable["name"] for variable in env}) < len(env)
 
 
 def workload_name(

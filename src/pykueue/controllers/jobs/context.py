@@ -50,8 +50,7 @@ class JobPolicy(msgspec.Struct, frozen=True, kw_only=True):
     options: JobOptions = msgspec.field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:
-        requirements = selectors.from_object(self.namespace_selector)
-        return requirements is None or selectors.matches(requirements, namespace_labels)
+        return self.namespace_selector is None or selectors.selects(self.namespace_selector, namespace_labels)
 
 
 class PriorityClasses(msgspec.Struct, frozen=True, kw_only=True):

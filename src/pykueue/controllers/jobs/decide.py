@@ -10,6 +10,7 @@ import msgspec
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction, injection, matching, slices, stopping
 from pykueue.controllers.jobs.construction import priority_of
@@ -133,9 +134,10 @@ def _finished_workload(context: JobContext, job: Object, old: Object) -> Plan:
     if finished.get("reason") == _FAILED_TO_START and context.kind.finished(job) is None:
         message = f"Workload '{predicates.key(old)}' could not start"
         stop = stopping.stop(context.kind, job, old, message=message, options=context.policy.options)
-    new = copied(old)
-    if not remove_finalizer(new):
+    if RESOURCE_IN_USE not in objects.finalizers(old):
         return Plan(actions=tuple(stop))
+    new = copied(old)
+    remove_finalizer(new)
     return Plan(actions=(*stop, finished_event(job, old), *changes(resources.WORKLOAD, old, new)))
 
 
@@ -210,7 +212,7 @@ def _without_workload(context: JobContext, job: Object) -> Plan:
 
 
 def _sync_unfinished(context: JobContext, job: Object, old: Object) -> Plan:
-    new = {**old, "status": copied(objects.status(old))}
+    new = _with_own_conditions(old)
     if set_reclaimable(new, context.kind.reclaimable(job)):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     if context.policy.waits_for_pods_ready and set_pods_ready(
@@ -229,6 +231,14 @@ def _sync_unfinished(context: JobContext, job: Object, old: Object) -> Plan:
     if predicates.is_admitted(old):
         return _start(context, job, old)
     return _waiting(job, old)
+
+
+def _with_own_conditions(workload: Object) -> Object:
+    """A copy whose conditions, and the fields of its status, may be changed."""
+    status = dict(objects.status(workload))
+    if status.get("conditions"):
+        status["conditions"] = list(map(dict, status["conditions"]))
+    return {**workload, "status": status}
 
 
 def _evicted(context: JobContext, job: Object, old: Object) -> Plan:

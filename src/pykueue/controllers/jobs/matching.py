@@ -46,11 +46,17 @@ def pod_sets(context: JobContext, job: Object) -> list[Object]:
     return [construction.without_repeated_env(pod_set) for pod_set in pod_sets]
 
 
+def _shared_pod_sets(context: JobContext, job: Object) -> list[Object]:
+    """The same pod sets, to be compared but not changed."""
+    pod_sets = framework.shared_pod_sets(context.kind, job, context.policy.options)
+    return [construction.without_repeated_env(pod_set) for pod_set in pod_sets]
+
+
 def find(context: JobContext, job: Object) -> WorkloadMatch:
     if prebuilt_name(job, context.policy):
         is_suspended = framework.is_suspended(context.kind, job)
-        return find_prebuilt(context, job, pod_sets(context, job), is_suspended=is_suspended)
-    job_pod_sets = pod_sets(context, job)
+        return find_prebuilt(context, job, _shared_pod_sets(context, job), is_suspended=is_suspended)
+    job_pod_sets = _shared_pod_sets(context, job)
     if slices.is_elastic(context, job):
         slice_match = _slice(context, job, slices.counts(job_pod_sets))
         if slice_match is not None:
@@ -70,7 +76,7 @@ def find(context: JobContext, job: Object) -> WorkloadMatch:
     if match is None and others and is_suspended and _may_update(job, others[0]):
         outdated = others.pop(0)
         if not others:
-            return WorkloadMatch(actions=tuple(_update(context, job, outdated, job_pod_sets)))
+            return WorkloadMatch(actions=tuple(_update(context, job, outdated)))
     actions: list[Action] = []
     if match is None and not is_suspended and context.kind.finished(job) is None:
         actions += _stop_unmatched(context, job, others)
@@ -133,10 +139,10 @@ def _delete(job: Object, workloads: list[Object]) -> list[Action]:
     return actions
 
 
-def _update(context: JobContext, job: Object, old: Object, pod_sets: list[Object]) -> list[Action]:
-    new = copied(old)
-    priority = priority_of(context.kind, job, pod_sets, context.classes)
-    new["spec"] = construction.spec_of(job, pod_sets, priority)
+def _update(context: JobContext, job: Object, old: Object) -> list[Action]:
+    new, job_pod_sets = copied(old), pod_sets(context, job)
+    priority = priority_of(context.kind, job, job_pod_sets, context.classes)
+    new["spec"] = construction.spec_of(job, job_pod_sets, priority)
     if "active" in old["spec"]:
         new["spec"]["active"] = old["spec"]["active"]
     message = f"Updated not matching Workload for suspended job: {predicates.key(old)}"

@@ -63,7 +63,7 @@ class PodController:
         has_members = bool(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         if has_members or (is_group and objects.is_deleted(workload)):
             self.queue.add(GroupKey(namespace, name, is_group=True))
-        if old is not None and new is not None:
+        if old is not None and new is not None and objects.owner_references(old) != objects.owner_references(new):
             uids = _owner_uids(old).keys() - _owner_uids(new).keys()
             self._disowned |= {uid for uid in uids if self._is_cached(uid, namespace, _owner_uids(old)[uid])}
         for reference in objects.owner_references(workload):

@@ -177,18 +177,23 @@ def queue_name(job: Object) -> str:
 
 def pod_sets(framework: JobFramework, job: Object, options: JobOptions) -> list[Object]:
     """The value of `Workload.spec.podSets`."""
+    return copied(shared_pod_sets(framework, job, options))  # type: ignore[no-any-return]
+
+
+def shared_pod_sets(framework: JobFramework, job: Object, options: JobOptions) -> list[Object]:
+    """The same value, to be compared but not changed: the job shares its templates."""
     return [_pod_set(framework, job, template, options) for template in framework.pod_set_templates(job, options)]
 
 
 def _pod_set(framework: JobFramework, job: Object, description: PodSetTemplate, options: JobOptions) -> Object:
-    template = copied(description.template or value_at(job, description.template_path) or {})
+    template = description.template or value_at(job, description.template_path) or {}
     labels = objects.nested(template, "metadata", "labels")
-    if labels:
+    if not labels.keys().isdisjoint(framework.hidden_labels):
         visible = {name: value for name, value in labels.items() if name not in framework.hidden_labels}
-        if visible:
-            template["metadata"]["labels"] = visible
-        else:
-            del template["metadata"]["labels"]
+        metadata = {**template["metadata"], "labels": visible}
+        if not visible:
+            del metadata["labels"]
+        template = {**template, "metadata": metadata}
     pod_set: Object = {"name": description.name, "count": description.count, "template": template}
     if description.min_count is not None:
         pod_set["minCount"] = description.min_count
