@@ -25,8 +25,10 @@ def by_type(obj: Object) -> dict[str, Condition]:
 
 
 def is_true(obj: Object, condition_type: str) -> bool:
-    condition = find(obj, condition_type)
-    return condition is not None and condition.get("status") == "True"
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == condition_type:
+            return condition.get("status") == "True"  # type: ignore[no-any-return]
+    return False
 
 
 def true_types(obj: Object) -> set[str]:

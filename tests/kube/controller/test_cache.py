@@ -54,6 +54,24 @@ def test_an_index_follows_changes(cache):
     assert cache.indexed(resources.WORKLOAD, "queue", "new") == [current(cache)]
 
 
+def test_an_object_that_changed_is_the_last_of_its_index(cache):
+    for version, name in enumerate(("a", "b", "a"), 1):
+        cache.observe(resources.WORKLOAD, workload(version, name=name))
+    names = [obj["metadata"]["name"] for obj in cache.indexed(resources.WORKLOAD, "queue", "q")]
+    assert names == ["b", "a"]
+
+
+def test_an_index_function_is_called_once_for_a_change(cache):
+    calls = []
+    cache.add_index(resources.WORKLOAD, "name", lambda obj: calls.append(obj) or [obj["metadata"]["name"]])
+    objs = [workload(1), workload(2)]
+    for obj in objs:
+        cache.observe(resources.WORKLOAD, obj)
+    cache.apply_event(resources.WORKLOAD, "DELETED", workload(3))
+    assert calls == objs
+    assert cache.indexed(resources.WORKLOAD, "name", "a") == []
+
+
 def test_handlers_see_before_and_after(cache):
     calls = []
     cache.on_change(resources.WORKLOAD, lambda old, new: calls.append((old is None, new is None)))
