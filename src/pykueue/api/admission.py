@@ -145,7 +145,7 @@ class AdmissionPipeline:
         """
         if old is None or (self.subresource != "status" and not kind.is_builtin):
             return frozenset()
-        return frozenset(name for name, value in obj.items() if name in old and old[name] == value)
+        return frozenset([name for name, value in obj.items() if name in old and old[name] == value])
 
     # What depends on the caller
 

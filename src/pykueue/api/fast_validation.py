@@ -47,8 +47,9 @@ def is_certainly_valid(schema: Schema, obj: Object, unchanged: Container[str] = 
 
     `unchanged` are top-level fields that need no check.
     """
-    if any(name not in obj for name in schema.get("required", ())):
-        return False
+    for name in schema.get("required", ()):
+        if name not in obj:
+            return False
     if unchanged:
         obj = {name: value for name, value in obj.items() if name not in unchanged}
     try:

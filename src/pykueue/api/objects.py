@@ -62,7 +62,10 @@ def nested(obj: Object, *keys: str) -> Object:
 
 def nested_list(obj: Object, *keys: str) -> list[Any]:
     """The list below `keys`, or [] where one of them is absent or null."""
-    return nested(obj, *keys[:-1]).get(keys[-1]) or []
+    value: Any = obj
+    for key in keys:
+        value = value.get(key) or {}
+    return value or []
 
 
 def controller_of(obj: Object) -> Object | None:

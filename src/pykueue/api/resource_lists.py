@@ -67,7 +67,8 @@ def pod_requests(pod_spec: Mapping[str, Any]) -> Quantities:
     template of a custom resource, neither lowers the result.
     """
     requests = _largest(_of_containers(pod_spec, "requests"), _of_pod(pod_spec, "requests"))
-    return total((requests, _not_negative(parse(pod_spec.get("overhead")))))
+    overhead = _not_negative(pod_spec.get("overhead"))
+    return total((requests, overhead)) if overhead else requests
 
 
 def container_requests(pod_spec: Mapping[str, Any]) -> Quantities:
@@ -78,7 +79,7 @@ def container_requests(pod_spec: Mapping[str, Any]) -> Quantities:
 def pod_limits(pod_spec: Mapping[str, Any]) -> Quantities:
     """The limits of one pod. A pod-level limit may be below the sum of the containers."""
     limits = _of_containers(pod_spec, "limits") | _of_pod(pod_spec, "limits")
-    overhead = _not_negative(parse(pod_spec.get("overhead")))
+    overhead = _not_negative(pod_spec.get("overhead"))
     return total((limits, {name: value for name, value in overhead.items() if name in limits}))
 
 
@@ -129,13 +130,19 @@ def to_text(quantities: Mapping[str, Quantity]) -> ResourceList:
 
 
 def _amounts(holder: Mapping[str, Any], field: str) -> Quantities:
-    return _not_negative(parse((holder.get("resources") or {}).get(field)))
+    resources = holder.get("resources")
+    return _not_negative(resources.get(field)) if resources else {}
 
 
-def _not_negative(quantities: Quantities) -> Quantities:
-    if all(value.nano >= 0 for value in quantities.values()):
-        return quantities
-    return {name: value if value.nano >= 0 else quantity.from_units(0) for name, value in quantities.items()}
+def _not_negative(resources: Mapping[str, Any] | None) -> Quantities:
+    """The amounts of a resource list; 0 for a negative one."""
+    if not resources:
+        return {}
+    quantities = parse(resources)
+    for name, value in quantities.items():
+        if value.nano < 0:
+            quantities[name] = quantity.from_units(0)
+    return quantities
 
 
 def _largest(first: Quantities, second: Quantities) -> Quantities:

@@ -18,6 +18,7 @@ from pykueue.api.scheme import Object, Schema
 
 LARGEST_DEFAULTS_BYTES = 4 * 1024 * 1024
 _MOST_CACHED_SCHEMAS = 200_000
+_CONTAINERS = (dict, list)
 _Answer = TypeVar("_Answer")
 
 
@@ -33,12 +34,15 @@ class PerSchema(Generic[_Answer]):
         self._answers: dict[int, tuple[Schema, _Answer]] = {}
 
     def __call__(self, schema: Schema) -> _Answer:
-        entry = self._answers.get(id(schema))
-        if entry is None:
-            if len(self._answers) >= _MOST_CACHED_SCHEMAS:
-                self._answers.clear()
-            entry = self._answers[id(schema)] = (schema, self._compute(schema))
-        return entry[1]
+        try:
+            return self._answers[id(schema)][1]
+        except KeyError:
+            pass
+        answer = self._compute(schema)
+        if len(self._answers) >= _MOST_CACHED_SCHEMAS:
+            self._answers.clear()
+        self._answers[id(schema)] = (schema, answer)
+        return answer
 
 
 _LONGEST_MISSPELLING = 63
@@ -140,16 +144,16 @@ def _fill_in(schema: Schema, value: Any, budget: _Budget, unchanged: Container[s
         for item in value:
             is_changed |= _fill_in(schema["items"], item, budget)
     elif isinstance(value, dict):
-        for name, default, size in _property_defaults(schema):
+        defaults, parts, additional = _defaults_of_object(schema)
+        for name, default, size in defaults:
             if name not in value:
                 budget.take(size)
                 value[name] = copy.deepcopy(default)
                 is_changed = True
-        for name, part in _defaulted_parts(schema):
+        for name, part in parts:
             if name in value and name not in unchanged:
                 is_changed |= _fill_in(part, value[name], budget)
-        additional = schema.get("additionalProperties")
-        if isinstance(additional, dict) and has_defaults(additional):
+        if additional is not None:
             for name in value.keys() - schema.get("properties", _EMPTY).keys():
                 is_changed |= _fill_in(additional, value[name], budget)
     return is_changed
@@ -162,7 +166,7 @@ def _default(schema: Schema, value: Any, budget: _Budget) -> None:
         items = schema.get("items")
         if items:
             for item in value:
-                if isinstance(item, dict | list):
+                if isinstance(item, _CONTAINERS):
                     _default(items, item, budget)
 
 
@@ -179,7 +183,7 @@ def _default_object(schema: Schema, value: Object, budget: _Budget, unchanged: C
             budget.take(size)
             value[name] = copy.deepcopy(default)
     for name, inner in value.items():
-        if isinstance(inner, dict | list) and name not in unchanged:
+        if isinstance(inner, _CONTAINERS) and name not in unchanged:
             part = properties.get(name, others)
             if part is not None:
                 _default(part, inner, budget)
@@ -198,6 +202,14 @@ def _property_defaults(schema: Schema) -> list[tuple[str, Any, int]]:
 @PerSchema
 def _defaulted_parts(schema: Schema) -> list[tuple[str, Schema]]:
     return [(name, part) for name, part in schema.get("properties", _EMPTY).items() if has_defaults(part)]
+
+
+@PerSchema
+def _defaults_of_object(schema: Schema) -> tuple[list[tuple[str, Any, int]], list[tuple[str, Schema]], Schema | None]:
+    """The defaults of its fields, the fields with defaults below, and other entries with them."""
+    additional = schema.get("additionalProperties")
+    has_others = isinstance(additional, dict) and has_defaults(additional)
+    return _property_defaults(schema), _defaulted_parts(schema), additional if has_others else None
 
 
 @PerSchema
@@ -245,7 +257,7 @@ def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Location]:
             return
         items = schema.get("items", _EMPTY)
         for index, item in enumerate(value):
-            if isinstance(item, dict | list):
+            if isinstance(item, _CONTAINERS):
                 yield from _unknown_in(items, item, f"{path}[{index}]")
 
 
@@ -264,7 +276,7 @@ def _unknown_in_object(
         if part is None and isinstance(additional, dict):
             part = additional
         if part is not None:
-            if isinstance(inner, dict | list):
+            if isinstance(inner, _CONTAINERS):
                 yield from _unknown_in(part, inner, f"{path}.{name}" if path else name)
         elif not keeps_unknown:
             yield value, name, (f"{path}.{name}" if path else name, schema)

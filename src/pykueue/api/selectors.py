@@ -46,7 +46,7 @@ _TESTS: dict[str, Callable[[str | None, Collection[str]], bool]] = {
 
 
 def matches(requirements: Iterable[Requirement], labels: Labels | None) -> bool:
-    return all(requirement.matches(labels or {}) for requirement in requirements)
+    return not requirements or all(requirement.matches(labels or {}) for requirement in requirements)
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
