@@ -15,12 +15,16 @@ _LONGEST_NAME = 63
 
 
 def gate_names(obj: Object) -> list[str]:
-    value = reading.annotations(obj).get(ADMISSION_GATED_BY, "")
+    value = reading.annotation(obj, ADMISSION_GATED_BY)
+    if value is None:
+        return []
     return [name.strip() for name in value.split(",")] if value.strip() else []
 
 
 def check(obj: Object) -> list[FieldError]:
-    value = reading.annotations(obj).get(ADMISSION_GATED_BY, "")
+    value = reading.annotation(obj, ADMISSION_GATED_BY)
+    if value is None:
+        return []
     field_errors = []
     names: set[str] = set()
     for name in gate_names(obj):
@@ -37,7 +41,7 @@ def check(obj: Object) -> list[FieldError]:
 
 
 def check_update(obj: Object, old: Object) -> list[FieldError]:
-    new_value, old_value = (reading.annotations(version).get(ADMISSION_GATED_BY, "") for version in (obj, old))
+    new_value, old_value = reading.annotation(obj, ADMISSION_GATED_BY), reading.annotation(old, ADMISSION_GATED_BY)
     field_errors = []
     if new_value and not old_value:
         field_errors.append(faults.forbidden(_PATH, GATE_ADDED))

@@ -10,6 +10,8 @@ from typing import Any
 from pykueue.api import quantity
 from pykueue.api.scheme import Object
 
+_QUANTITY_TYPES = (str, int, float)
+
 
 def mapping(value: Any) -> Object:
     return value if isinstance(value, dict) else {}
@@ -67,7 +69,7 @@ def integer(value: Any, default: int = 0) -> int:
 
 
 def amount(value: Any) -> quantity.Quantity | None:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
+    if not isinstance(value, _QUANTITY_TYPES) or isinstance(value, bool):
         return None
     try:
         return quantity.parse(value)
@@ -88,6 +90,24 @@ def labels(obj: Object) -> dict[str, str]:
 
 def annotations(obj: Object) -> dict[str, str]:
     return text_map(at(obj, "metadata", "annotations"))
+
+
+def label(obj: Object, key: str) -> str | None:
+    """One label: cheaper than `labels`, which copies all of them."""
+    return _text_in_metadata(obj, "labels", key)
+
+
+def annotation(obj: Object, key: str) -> str | None:
+    return _text_in_metadata(obj, "annotations", key)
+
+
+def _text_in_metadata(obj: Object, field: str, key: str) -> str | None:
+    metadata = obj.get("metadata")
+    texts_by_key = metadata.get(field) if isinstance(metadata, dict) else None
+    if not texts_by_key or not isinstance(texts_by_key, dict):
+        return None
+    value = texts_by_key.get(key)
+    return value if isinstance(value, str) else None
 
 
 def namespace(obj: Object) -> str:

@@ -199,12 +199,16 @@ def check_label_key(path: str, key: str) -> list[FieldError]:
 def check_labels(path: str, labels: Mapping[str, str]) -> list[FieldError]:
     field_errors = []
     for key, value in labels.items():
-        field_errors += check_label_key(path, key)
-        field_errors += [faults.invalid(path, value, explanation) for explanation in label_value(value)]
+        if explanations := label_key(key):
+            field_errors += [faults.invalid(path, key, explanation) for explanation in explanations]
+        if explanations := label_value(value):
+            field_errors += [faults.invalid(path, value, explanation) for explanation in explanations]
     return field_errors
 
 
 def check_annotations(path: str, annotations: Mapping[str, str]) -> list[FieldError]:
+    if not annotations:
+        return []
     field_errors = [faults.invalid(path, key, words) for key in annotations for words in label_key(key.lower())]
     return field_errors + _check_annotations_size(path, annotations)
 

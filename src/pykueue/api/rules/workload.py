@@ -205,7 +205,7 @@ def _check_pod_set_updates(workload: Object) -> Iterator[FieldError]:
 
 
 def _check_priority_boost(workload: Object) -> Iterator[FieldError]:
-    value = reading.annotations(workload).get(PRIORITY_BOOST)
+    value = reading.annotation(workload, PRIORITY_BOOST)
     path = f"metadata.annotations[{PRIORITY_BOOST}]"
     if value == "":
         detail = 'must be a valid signed integer; use "0" explicitly, empty string is not allowed'

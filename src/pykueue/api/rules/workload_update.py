@@ -16,7 +16,7 @@ CLUSTER_NOT_NOMINATED = "when setting clusterName it must be one of the nominate
 
 def is_elastic(request: AdmissionRequest, obj: Object) -> bool:
     is_on = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
-    return is_on and reading.annotations(obj).get(ELASTIC_JOB) == "true"
+    return is_on and reading.annotation(obj, ELASTIC_JOB) == "true"
 
 
 def pod_set_counts(workload: Object) -> dict[str, int]:

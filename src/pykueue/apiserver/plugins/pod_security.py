@@ -133,6 +133,8 @@ def _changes_containers(request: AdmissionRequest) -> bool:
     """Whether a pod is new, or an update adds a container or changes an image."""
     if request.old is None:
         return True
+    if request.old.get("spec") == request.object.get("spec"):
+        return False
     before, after = (
         [
             [(container.get("name"), container.get("image")) for container in objects.nested_list(pod, "spec", field)]

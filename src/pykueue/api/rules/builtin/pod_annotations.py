@@ -31,8 +31,10 @@ def check(path: str, annotations: Mapping[str, str], spec: Object) -> Iterator[F
     if (config_hash := annotations.get(MIRROR_POD)) is not None and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
         yield faults.invalid(f"{path}[{MIRROR_POD}]", config_hash, detail)
-    cost = annotations.get(_DELETION_COST, "0")
-    if re.fullmatch(r"0|-?[1-9]\d{0,9}", cost, re.ASCII) is None or not -(2**31) <= int(cost) < 2**31:
+    cost = annotations.get(_DELETION_COST)
+    if cost is not None and (
+        re.fullmatch(r"0|-?[1-9]\d{0,9}", cost, re.ASCII) is None or not -(2**31) <= int(cost) < 2**31
+    ):
         yield faults.invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer")
     profiles = _profiles(annotations)
     names = {reading.text(container.get("name")) for _, container in _containers("", spec)} if profiles else set()

@@ -31,7 +31,8 @@ def check_container(path: str, container: Object, claims: frozenset[str]) -> Ite
 
 
 def check_overhead(path: str, overhead: Mapping[str, str]) -> Iterator[FieldError]:
-    yield from _check_requirements(path, {"limits": overhead}, _check_container_resource)
+    if overhead:
+        yield from _check_requirements(path, {"limits": overhead}, _check_container_resource)
 
 
 def check_pod(path: str, spec: Object) -> Iterator[FieldError]:
@@ -101,7 +102,7 @@ def default_pod_requests(spec: Object) -> None:
 def _check_requirements(
     path: str, resources: Object, check_name: Callable[[str, str], Iterator[FieldError]]
 ) -> Iterator[FieldError]:
-    limits, requests = (reading.amounts(resources.get(name)) for name in ("limits", "requests"))
+    limits, requests = reading.amounts(resources.get("limits")), reading.amounts(resources.get("requests"))
     for name, amount in limits.items():
         yield from check_name(f"{path}.limits[{name}]", name)
         yield from _check_amount(f"{path}.limits[{name}]", name, amount)

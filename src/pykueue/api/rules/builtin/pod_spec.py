@@ -212,6 +212,8 @@ def _check_host_network(path: str, spec: Object, *, is_pod: bool) -> Iterator[Fi
 
 def _check_dns(path: str, spec: Object) -> Iterator[FieldError]:
     config = reading.mapping(spec.get("dnsConfig"))
+    if not config and spec.get("dnsPolicy") != "None":
+        return
     servers, searches = (reading.texts(config.get(name)) for name in ("nameservers", "searches"))
     if spec.get("dnsPolicy") == "None" and not servers:
         if not config:
@@ -256,10 +258,10 @@ def _parsed_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addre
 
 def _check_names(path: str, spec: Object) -> Iterator[FieldError]:
     for name in _SUBDOMAINS:
-        if value := reading.text(spec.get(name)):
+        if name in spec and (value := reading.text(spec[name])):
             yield from syntax.check_dns_subdomain(f"{path}.{name}", value)
     for name in ("hostname", "subdomain"):
-        if value := reading.text(spec.get(name)):
+        if name in spec and (value := reading.text(spec[name])):
             yield from syntax.check_dns_label(f"{path}.{name}", value)
 
 

@@ -16,10 +16,10 @@ _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def check(path: str, spec: Object) -> Iterator[FieldError]:
-    affinity = reading.mapping(spec.get("affinity"))
-    yield from _check_node_affinity(f"{path}.affinity.nodeAffinity", reading.mapping(affinity.get("nodeAffinity")))
-    for name in ("podAffinity", "podAntiAffinity"):
-        yield from _check_pod_affinity(f"{path}.affinity.{name}", reading.mapping(affinity.get(name)))
+    if affinity := reading.mapping(spec.get("affinity")):
+        yield from _check_node_affinity(f"{path}.affinity.nodeAffinity", reading.mapping(affinity.get("nodeAffinity")))
+        for name in ("podAffinity", "podAntiAffinity"):
+            yield from _check_pod_affinity(f"{path}.affinity.{name}", reading.mapping(affinity.get(name)))
     for index, gate in enumerate(reading.mappings(spec.get("readinessGates"))):
         here = f"{path}.readinessGates[{index}].conditionType"
         yield from syntax.check_label_key(here, reading.text(gate.get("conditionType")))
@@ -36,7 +36,7 @@ def select_by_own_labels(spec: Object, labels: Mapping[str, str]) -> None:
     """
     affinity = reading.mapping(spec.get("affinity"))
     terms = reading.mappings(spec.get("topologySpreadConstraints"))
-    for name in ("podAffinity", "podAntiAffinity"):
+    for name in ("podAffinity", "podAntiAffinity") if affinity else ():
         terms += reading.mappings(reading.at(affinity, name, _REQUIRED))
         preferred = reading.mappings(reading.at(affinity, name, _PREFERRED))
         terms += [reading.mapping(term.get("podAffinityTerm")) for term in preferred]

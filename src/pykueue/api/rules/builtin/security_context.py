@@ -22,19 +22,15 @@ def check(path: str, spec: Object) -> Iterator[FieldError]:
     """The security contexts of a pod and of its containers."""
     context = reading.mapping(spec.get("securityContext"))
     here = f"{path}.securityContext"
-    yield from _check_ids(here, context)
-    for index, group in enumerate(reading.sequence(context.get("supplementalGroups"))):
-        yield from _check_id(f"{here}.supplementalGroups[{index}]", group)
+    if context:
+        yield from _check_ids(here, context)
+        for index, group in enumerate(reading.sequence(context.get("supplementalGroups"))):
+            yield from _check_id(f"{here}.supplementalGroups[{index}]", group)
     if spec.get("shareProcessNamespace") is True and spec.get("hostPID") is True:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield faults.invalid(f"{here}.shareProcessNamespace", value=True, detail=detail)
-    if (policy := context.get("fsGroupChangePolicy")) is not None and policy not in ("Always", "OnRootMismatch"):
-        yield faults.not_supported(f"{here}.fsGroupChangePolicy", policy, ("Always", "OnRootMismatch"))
-    groups_policy = context.get("supplementalGroupsPolicy")
-    if groups_policy is not None and groups_policy not in ("Merge", "Strict"):
-        yield faults.not_supported(f"{here}.supplementalGroupsPolicy", groups_policy, ("Merge", "Strict"))
-    yield from _check_sysctls(f"{here}.sysctls", reading.mappings(context.get("sysctls")))
-    yield from _check_profiles(here, context)
+    if context:
+        yield from _check_pod_context(here, context)
     if spec.get("hostUsers") is False:
         for name, field in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(name) is True:
@@ -44,6 +40,16 @@ def check(path: str, spec: Object) -> Iterator[FieldError]:
             if isinstance(container.get("securityContext"), dict):
                 where = f"{path}.{name}[{index}].securityContext"
                 yield from _check_container(where, container["securityContext"], spec)
+
+
+def _check_pod_context(path: str, context: Object) -> Iterator[FieldError]:
+    if (policy := context.get("fsGroupChangePolicy")) is not None and policy not in ("Always", "OnRootMismatch"):
+        yield faults.not_supported(f"{path}.fsGroupChangePolicy", policy, ("Always", "OnRootMismatch"))
+    groups_policy = context.get("supplementalGroupsPolicy")
+    if groups_policy is not None and groups_policy not in ("Merge", "Strict"):
+        yield faults.not_supported(f"{path}.supplementalGroupsPolicy", groups_policy, ("Merge", "Strict"))
+    yield from _check_sysctls(f"{path}.sysctls", reading.mappings(context.get("sysctls")))
+    yield from _check_profiles(path, context)
 
 
 def _check_sysctls(path: str, sysctls: list[Object]) -> Iterator[FieldError]:

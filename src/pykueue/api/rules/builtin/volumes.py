@@ -374,6 +374,8 @@ _SOURCES: Mapping[str, Check] = {
 
 
 def check_mounts(path: str, container: Object, volumes: Mapping[str, Object]) -> Iterator[FieldError]:
+    if not container.get("volumeMounts"):
+        return
     devices = reading.mappings(container.get("volumeDevices"))
     device_names = {reading.text(device.get("name")) for device in devices}
     device_paths = {reading.text(device.get("devicePath")) for device in devices}
@@ -427,6 +429,8 @@ def _check_propagation(path: str, mount: Object, container: Object) -> Iterator[
 
 
 def check_devices(path: str, container: Object, volumes: Mapping[str, Object]) -> Iterator[FieldError]:
+    if not container.get("volumeDevices"):
+        return
     mounts = reading.mappings(container.get("volumeMounts"))
     mount_names = {reading.text(mount.get("name")) for mount in mounts}
     mount_paths = {reading.text(mount.get("mountPath")) for mount in mounts}

@@ -33,7 +33,7 @@ def default(request: AdmissionRequest) -> None:
 def validate(request: AdmissionRequest) -> ValidationResult:
     job, old = request.object, request.old
     field_errors = generic.check_create(request, _JOB_KIND)
-    if old is None or _annotation(job, JOB_MIN_PARALLELISM) != _annotation(old, JOB_MIN_PARALLELISM):
+    if old is None or reading.annotation(job, JOB_MIN_PARALLELISM) != reading.annotation(old, JOB_MIN_PARALLELISM):
         field_errors += _check_partial_admission(request)
     field_errors += _check_synchronised_completions(job)
     if old is not None:
@@ -50,12 +50,8 @@ def pods_count(job: Object) -> int:
     return min(parallelism, reading.integer(spec.get("completions"), parallelism))
 
 
-def _annotation(job: Object, name: str) -> str | None:
-    return reading.annotations(job).get(name)
-
-
 def _check_partial_admission(request: AdmissionRequest) -> Iterator[FieldError]:
-    text = _annotation(request.object, JOB_MIN_PARALLELISM)
+    text = reading.annotation(request.object, JOB_MIN_PARALLELISM)
     if text is None:
         return
     try:
@@ -71,7 +67,7 @@ def _check_partial_admission(request: AdmissionRequest) -> Iterator[FieldError]:
 
 
 def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
-    text = _annotation(job, JOB_COMPLETIONS_EQUAL_PARALLELISM)
+    text = reading.annotation(job, JOB_COMPLETIONS_EQUAL_PARALLELISM)
     if text is None:
         return
     try:
@@ -91,7 +87,7 @@ def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
 
 def _is_synchronised(job: Object) -> bool:
     try:
-        return syntax.parse_bool(_annotation(job, JOB_COMPLETIONS_EQUAL_PARALLELISM) or "false")
+        return syntax.parse_bool(reading.annotation(job, JOB_COMPLETIONS_EQUAL_PARALLELISM) or "false")
     except syntax.GoSyntaxError:
         return False
 
@@ -99,7 +95,7 @@ def _is_synchronised(job: Object) -> bool:
 def _check_change(job: Object, old: Object) -> Iterator[FieldError]:
     was_suspended, is_suspended = _JOB_KIND.is_suspended(old), _JOB_KIND.is_suspended(job)
     before, after = (reading.integer(reading.at(version, "spec", "parallelism"), 1) for version in (old, job))
-    if _annotation(old, JOB_MIN_PARALLELISM) is not None and not was_suspended and before != after:
+    if reading.annotation(old, JOB_MIN_PARALLELISM) is not None and not was_suspended and before != after:
         yield faults.forbidden("spec.parallelism", PARALLELISM_IMMUTABLE)
     if not was_suspended and not is_suspended and _is_synchronised(old) != _is_synchronised(job):
         yield faults.forbidden(_SYNC_PATH, f"{faults.IMMUTABLE} while the job is not suspended")

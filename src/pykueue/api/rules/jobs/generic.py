@@ -47,7 +47,7 @@ def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, i
     field_errors = list(_check_queue_change(request, old, is_suspended=is_suspended))
     field_errors += _check_prebuilt_change(request, job_kind, old, is_suspended=is_suspended)
     if not is_suspended or not was_suspended:
-        times = (reading.labels(version).get(MAX_EXEC_TIME_SECONDS, "") for version in (new, old))
+        times = (reading.label(version, MAX_EXEC_TIME_SECONDS) or "" for version in (new, old))
         field_errors += faults.changed(_MAX_EXEC_TIME_PATH, *times)
     field_errors += check_priority_class_change(new, old, is_suspended=is_suspended)
     is_elastic = workload_update.is_elastic(request, new)
@@ -57,7 +57,7 @@ def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, i
 
 
 def check_queue_name(job: Object) -> list[FieldError]:
-    return _check_subdomain(QUEUE_PATH, reading.labels(job).get(QUEUE_NAME))
+    return _check_subdomain(QUEUE_PATH, reading.label(job, QUEUE_NAME))
 
 
 def check_elastic(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
@@ -75,7 +75,7 @@ def check_gates(request: AdmissionRequest) -> list[FieldError]:
 
 
 def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool) -> list[FieldError]:
-    after, before = (reading.labels(version).get(PRIORITY_CLASS, "") for version in (new, old))
+    after, before = reading.label(new, PRIORITY_CLASS) or "", reading.label(old, PRIORITY_CLASS) or ""
     if after and not before and not is_suspended:
         return [faults.invalid(_PRIORITY_PATH, after, PRIORITY_CLASS_ADDED)]
     if before and not after:
@@ -85,12 +85,12 @@ def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool)
 
 def prebuilt_workload(request: AdmissionRequest, job: Object) -> tuple[str, str]:
     """The name of the Workload that the job adopts, and the path of its label or annotation."""
-    label = reading.labels(job).get(PREBUILT_WORKLOAD_NAME, "")
-    annotation = reading.annotations(job).get(PREBUILT_WORKLOAD_NAME, "")
-    prefers_annotation = management.is_on(request, "WorkloadIdentifierAnnotations")
-    is_too_long_for_label = len(annotation) > syntax.LABEL_VALUE_LENGTH
-    if annotation and (prefers_annotation or (is_too_long_for_label and not label)):
-        return annotation, f"{ANNOTATIONS}[{PREBUILT_WORKLOAD_NAME}]"
+    label = reading.label(job, PREBUILT_WORKLOAD_NAME) or ""
+    if annotation := reading.annotation(job, PREBUILT_WORKLOAD_NAME):
+        prefers_annotation = management.is_on(request, "WorkloadIdentifierAnnotations")
+        is_too_long_for_label = len(annotation) > syntax.LABEL_VALUE_LENGTH
+        if prefers_annotation or (is_too_long_for_label and not label):
+            return annotation, f"{ANNOTATIONS}[{PREBUILT_WORKLOAD_NAME}]"
     return label, f"{LABELS}[{PREBUILT_WORKLOAD_NAME}]"
 
 
@@ -101,7 +101,7 @@ def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
 
 def _check_prebuilt(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     name, path = prebuilt_workload(request, request.object)
-    if not name and PREBUILT_WORKLOAD_NAME not in reading.labels(request.object):
+    if not name and reading.label(request.object, PREBUILT_WORKLOAD_NAME) is None:
         return []
     field_errors = _check_subdomain(path, name)
     if name and not job_kind.accepts_prebuilt_workload:
@@ -119,7 +119,7 @@ def _check_prebuilt_change(
 
 
 def _check_max_exec_time(job: Object) -> Iterator[FieldError]:
-    text = reading.labels(job).get(MAX_EXEC_TIME_SECONDS)
+    text = reading.label(job, MAX_EXEC_TIME_SECONDS)
     if text is None:
         return
     try:

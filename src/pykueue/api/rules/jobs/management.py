@@ -24,7 +24,7 @@ def is_on(request: AdmissionRequest, gate: str) -> bool:
 
 
 def queue_name(job: Object) -> str:
-    return reading.labels(job).get(QUEUE_NAME, "")
+    return reading.label(job, QUEUE_NAME) or ""
 
 
 def is_managed(request: AdmissionRequest) -> bool:
@@ -139,7 +139,7 @@ def apply_default_queue(request: AdmissionRequest) -> None:
 
 def apply_default_priority_class(request: AdmissionRequest) -> None:
     job = request.object
-    if not is_on(request, "WorkloadPriorityClassDefaulting") or reading.labels(job).get(PRIORITY_CLASS):
+    if not is_on(request, "WorkloadPriorityClassDefaulting") or reading.label(job, PRIORITY_CLASS):
         return
     if (
         not is_owner_managed(request, job)

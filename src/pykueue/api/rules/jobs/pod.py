@@ -50,7 +50,7 @@ def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
         return
     pod = request.object
-    has_suspending_parent = POD_SUSPENDING_PARENT in reading.annotations(pod)
+    has_suspending_parent = reading.annotation(pod, POD_SUSPENDING_PARENT) is not None
     if not has_suspending_parent and not _set_managed_labels(request):
         return
     metadata, spec = reading.ensure_mapping(pod, "metadata"), reading.mapping(pod.get("spec"))
@@ -58,9 +58,9 @@ def default(request: AdmissionRequest) -> None:
         metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), MANAGED]
     management.add_scheduling_gate(spec, ADMISSION_GATE)
     if management.is_on(request, "TopologyAwareScheduling"):
-        index_label = reading.annotations(pod).get(POD_GROUP_POD_INDEX_LABEL)
+        index_label = reading.annotation(pod, POD_GROUP_POD_INDEX_LABEL)
         if index_label is not None:
-            management.set_label(pod, POD_GROUP_POD_INDEX, reading.labels(pod).get(index_label, ""))
+            management.set_label(pod, POD_GROUP_POD_INDEX, reading.label(pod, index_label) or "")
         management.add_scheduling_gate(spec, TOPOLOGY_GATE)
     if ROLE_HASH not in reading.annotations(pod):
         job_kinds.set_nested(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
@@ -80,7 +80,7 @@ def validate(request: AdmissionRequest) -> ValidationResult:
         ),
         *_check_prebuilt_workload(request),
     ]
-    has_suspending_parent = POD_SUSPENDING_PARENT in reading.annotations(pod)
+    has_suspending_parent = reading.annotation(pod, POD_SUSPENDING_PARENT) is not None
     if old is not None:
         field_errors += _check_group_change(request, old)
     warns = old is None or not has_suspending_parent
@@ -91,10 +91,10 @@ def validate(request: AdmissionRequest) -> ValidationResult:
 
 def group_name(request: AdmissionRequest, pod: Object) -> tuple[str, str]:
     """The name of the pod's group, and the path of the label or annotation with the name."""
-    annotation = reading.annotations(pod).get(POD_GROUP_NAME, "")
+    annotation = reading.annotation(pod, POD_GROUP_NAME) or ""
     if annotation and management.is_on(request, "WorkloadIdentifierAnnotations"):
         return annotation, f"{generic.ANNOTATIONS}[{POD_GROUP_NAME}]"
-    return reading.labels(pod).get(POD_GROUP_NAME, ""), f"{generic.LABELS}[{POD_GROUP_NAME}]"
+    return reading.label(pod, POD_GROUP_NAME) or "", f"{generic.LABELS}[{POD_GROUP_NAME}]"
 
 
 def role_fields(spec: Object) -> Object:
@@ -151,13 +151,13 @@ def _is_gated(pod: Object) -> bool:
 
 
 def _warnings(request: AdmissionRequest) -> Iterator[str]:
-    is_labelled = reading.labels(request.object).get(MANAGED) == "true"
+    is_labelled = reading.label(request.object, MANAGED) == "true"
     if is_labelled and management.is_owner_managed(request, request.object):
         yield OWNER_IS_MANAGED
 
 
 def _check_managed_label(pod: Object) -> list[FieldError]:
-    if reading.labels(pod).get(MANAGED, "true") == "true":
+    if reading.label(pod, MANAGED) in (None, "true"):
         return []
     return [faults.forbidden(f"{generic.LABELS}[{MANAGED}]", MANAGED_IS_TRUE_ONLY)]
 
@@ -165,7 +165,7 @@ def _check_managed_label(pod: Object) -> list[FieldError]:
 def _check_group(request: AdmissionRequest) -> Iterator[FieldError]:
     pod = request.object
     name, path = group_name(request, pod)
-    count = reading.annotations(pod).get(POD_GROUP_TOTAL_COUNT)
+    count = reading.annotation(pod, POD_GROUP_TOTAL_COUNT)
     where = "annotation" if path.startswith(generic.ANNOTATIONS) else "label"
     both = f"both the '{POD_GROUP_TOTAL_COUNT}' annotation and the '{POD_GROUP_NAME}' {where} should be set"
     if not name:
@@ -202,7 +202,7 @@ def _check_prebuilt_workload(request: AdmissionRequest) -> list[FieldError]:
 def _check_group_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     name, path = group_name(request, request.object)
     was_final, is_final = (
-        reading.annotations(version).get(RETRIABLE_IN_GROUP) == "false" for version in (old, request.object)
+        reading.annotation(version, RETRIABLE_IN_GROUP) == "false" for version in (old, request.object)
     )
     if name and was_final and not is_final:
         yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE_IN_GROUP}]", UNRETRIABLE_STAYS)
