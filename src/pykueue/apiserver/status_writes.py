@@ -31,9 +31,11 @@ def patched(target: ResourceTarget, existing: Stored, patch: PatchBody, writer: 
     if not _is_simple(kind, patch):
         return None
     old = existing.shared_or_decoded()
-    metadata.check_update_preconditions(kind, {"metadata": body.get("metadata") or {}}, old)
-    status = _merged(kind, old.get("status"), patch)
-    if status == old.get("status"):
+    if body.get("metadata"):
+        metadata.check_update_preconditions(kind, body, old)
+    before = old.get("status")
+    status = _merged(kind, before, patch)
+    if status == before:
         return existing
     obj = {**old, "metadata": dict(old["metadata"]), "status": status}
     if not isinstance(status, dict) or not fast_validation.is_certainly_valid(kind.schema, obj, _UNCHANGED):

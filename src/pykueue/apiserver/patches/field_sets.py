@@ -13,22 +13,26 @@ from typing import Any
 import msgspec
 
 Node = dict[str, Any]
-_SELF = "."
+SELF = "."
 _LONGEST_READABLE = 1000
 
 
 def is_member(node: Node) -> bool:
-    return not node or _SELF in node
+    return not node or SELF in node
 
 
 def make(*, is_member: bool, children: Node) -> Node | None:
     if children:
-        return {_SELF: {}, **children} if is_member else children
+        return {SELF: {}, **children} if is_member else children
     return {} if is_member else None
 
 
 def children(node: Node) -> Iterator[tuple[str, Node]]:
-    return ((element, child) for element, child in node.items() if element != _SELF)
+    return ((element, child) for element, child in node.items() if element != SELF)
+
+
+def _without_self(node: Node) -> Node:
+    return {element: child for element, child in node.items() if element != SELF}
 
 
 def union(left: Node | None, right: Node | None) -> Node | None:
@@ -50,7 +54,7 @@ def _union(left: Node, right: Node) -> Node:
     """`left` itself if `right` adds nothing."""
     merged = left
     for element, child in right.items():
-        if element == _SELF:
+        if element == SELF:
             continue
         both = _union(left[element], child) if element in left else child
         if element not in left or both is not left[element]:
@@ -59,7 +63,7 @@ def _union(left: Node, right: Node) -> Node:
     was_member = is_member(left)
     if merged is left and (was_member or not is_member(right)):
         return left
-    return make(is_member=was_member or is_member(right), children=dict(children(merged))) or {}
+    return make(is_member=was_member or is_member(right), children=_without_self(merged)) or {}
 
 
 def difference(left: Node | None, right: Node | None) -> Node | None:
@@ -68,7 +72,7 @@ def difference(left: Node | None, right: Node | None) -> Node | None:
         return left
     remaining = left
     for element in _common(left, right):
-        if element == _SELF:
+        if element == SELF:
             continue
         rest = difference(left[element], right[element])
         if rest is left[element]:
@@ -78,10 +82,11 @@ def difference(left: Node | None, right: Node | None) -> Node | None:
             del remaining[element]
         else:
             remaining[element] = rest
-    stays_member = is_member(left) and not is_member(right)
-    if remaining is left and stays_member == is_member(left):
+    was_member = is_member(left)
+    stays_member = was_member and not is_member(right)
+    if remaining is left and stays_member == was_member:
         return left
-    return make(is_member=stays_member, children=dict(children(remaining)))
+    return make(is_member=stays_member, children=_without_self(remaining))
 
 
 def intersection(left: Node | None, right: Node | None) -> Node | None:
@@ -89,7 +94,7 @@ def intersection(left: Node | None, right: Node | None) -> Node | None:
         return None
     common: Node = {}
     for element in _common(left, right):
-        both = intersection(left[element], right[element]) if element != _SELF else None
+        both = intersection(left[element], right[element]) if element != SELF else None
         if both is not None:
             common[element] = both
     return make(is_member=is_member(left) and is_member(right), children=common)

@@ -32,6 +32,7 @@ _UNOWNED_METADATA = (
     "f:deletionTimestamp",
     "f:deletionGracePeriodSeconds",
 )
+_PARTLY_UNOWNED = ("f:apiVersion", "f:kind", "f:metadata")
 _MOST_SHAPES = 256
 _LARGEST_SHAPE_BYTES = 8192
 _KUBECTL = "kubectl"
@@ -53,8 +54,12 @@ class Ownership:
     __slots__ = ("_fields", "_text", "api_version", "time")
 
     def __init__(self, fields: Node | msgspec.Raw, api_version: str, time: str) -> None:
-        self._fields = None if isinstance(fields, msgspec.Raw) else fields
-        self._text = fields if isinstance(fields, msgspec.Raw) else None
+        self._fields: Node | None = None
+        self._text: msgspec.Raw | None = None
+        if isinstance(fields, msgspec.Raw):
+            self._text = fields
+        else:
+            self._fields = fields
         self.api_version = api_version
         self.time = time
 
@@ -168,6 +173,8 @@ def write(obj: Object, managers: Managers) -> None:
 
 def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tuple[Manager, Ownership]]:
     """If there are too many updaters, the oldest are merged into one, named `ancient-changes`."""
+    if len(order) <= _MOST_UPDATE_MANAGERS:
+        return order
     updaters = [item for item in order if item[0].operation == "Update"]
     excess = (
         updaters[: max(len(updaters) - _MOST_UPDATE_MANAGERS + 1, 0)] if len(updaters) > _MOST_UPDATE_MANAGERS else []
@@ -196,6 +203,8 @@ def strip(fields: Node | None) -> Node | None:
     """Remove fields that no manager owns: type, identity, and what only the server writes."""
     if fields is None:
         return None
+    if fields.keys().isdisjoint(_PARTLY_UNOWNED):
+        return fields or None
     stripped = {element: node for element, node in fields.items() if element not in ("f:apiVersion", "f:kind")}
     metadata = stripped.pop("f:metadata", None)
     if metadata is not None:
@@ -249,6 +258,8 @@ def _after_create(schema: MergeSchema, new: Object, writer: Writer) -> Managers:
 
 
 def _unmanaged(obj: Object) -> Object:
+    if "managedFields" not in obj["metadata"]:
+        return obj
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": metadata}
 

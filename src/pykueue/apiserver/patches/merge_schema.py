@@ -95,8 +95,10 @@ class MergeSchema:
 
 
 def of(kind: Kind) -> MergeSchema:
-    if kind.is_builtin and (kind.api_version, kind.kind) in schemas.types().kinds:
-        return of_builtin(kind.api_version, kind.kind)
+    if kind.is_builtin:
+        api_version = kind.api_version
+        if (api_version, kind.kind) in schemas.types().kinds:
+            return of_builtin(api_version, kind.kind)
     return _of_custom(kind.schema)
 
 

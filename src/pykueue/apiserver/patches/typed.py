@@ -11,6 +11,8 @@ from pykueue.apiserver.patches import field_sets
 from pykueue.apiserver.patches.field_sets import Node
 from pykueue.apiserver.patches.merge_schema import MergeSchema
 
+_CONTAINERS = (dict, list)
+
 
 def fields(schema: MergeSchema, value: Any) -> Node | None:
     """The fields that the applier of this value owns: leaves, map entries, list items."""
@@ -18,7 +20,7 @@ def fields(schema: MergeSchema, value: Any) -> Node | None:
         children: Node = {}
         for name, field in value.items():
             inner: Node | None = {}
-            if isinstance(field, dict | list):
+            if isinstance(field, _CONTAINERS):
                 child = schema.child(name)
                 inner = fields(child, field)
                 if not child.is_declared:
@@ -40,7 +42,7 @@ def presence(schema: MergeSchema, value: Any) -> Node:
     """The fields that the creator of this value owns: `fields`, and the maps and lists above."""
     if isinstance(value, dict) and not schema.is_atomic:
         children = {
-            f"f:{name}": presence(schema.child(name), field) if isinstance(field, dict | list) else {}
+            f"f:{name}": presence(schema.child(name), field) if isinstance(field, _CONTAINERS) else {}
             for name, field in value.items()
         }
     elif isinstance(value, list) and (schema.keys or schema.is_set):
@@ -50,7 +52,7 @@ def presence(schema: MergeSchema, value: Any) -> Node:
         }
     else:
         return {}
-    return field_sets.make(is_member=not (children and schema.is_always_written), children=children) or {}
+    return children if not children or schema.is_always_written else {field_sets.SELF: {}, **children}
 
 
 def shape(schema: MergeSchema, value: Any) -> Any:
@@ -60,7 +62,7 @@ def shape(schema: MergeSchema, value: Any) -> Any:
             return None
         return tuple(
             [
-                (name, shape(schema.child(name), field)) if isinstance(field, dict | list) else name
+                (name, shape(schema.child(name), field)) if isinstance(field, _CONTAINERS) else name
                 for name, field in value.items()
             ]
         )
