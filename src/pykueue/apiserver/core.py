@@ -114,15 +114,15 @@ class Core:
 
     async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
         await self._count_quotas(target)
-        attempt = self._webhooks.repeatable(functools.partial(self._writes.create, target), body)
-        return await self._respond(target, await self._webhooks.run(attempt, call))
+        return await self._respond(target, await self._webhooks.write(self._writes.create, target, body, call))
 
     async def create_events(self, kind: Kind, events: Sequence[Object], call: WriteCall) -> None:
         """Create events that a controller of this process recorded. Refused ones are dropped."""
         revision = 0
+        takes_shorter_way = call.is_trusted and not self.context.has_user_rules()
         for event in events:
             with contextlib.suppress(ApiError):
-                if call.is_trusted and not self.context.has_user_rules():
+                if takes_shorter_way:
                     stored = self._events.create(kind, event, call.field_manager or "unknown")
                     revision = stored.revision if stored is not None else revision
                 else:
@@ -133,13 +133,11 @@ class Core:
 
     async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
         await self._count_quotas(target)
-        attempt = self._webhooks.repeatable(functools.partial(self._writes.update, target), body)
-        return await self._respond(target, await self._webhooks.run(attempt, call))
+        return await self._respond(target, await self._webhooks.write(self._writes.update, target, body, call))
 
     async def patch(self, target: ResourceTarget, patch: PatchBody, call: WriteCall) -> ObjectResponse:
         await self._count_quotas(target)
-        attempt = self._webhooks.repeatable(functools.partial(self._writes.patch, target), patch)
-        return await self._respond(target, await self._webhooks.run(attempt, call))
+        return await self._respond(target, await self._webhooks.write(self._writes.patch, target, patch, call))
 
     async def delete(self, target: ResourceTarget, call: DeleteCall) -> ObjectResponse:
         outcome = await self._webhooks.run(functools.partial(self._deletes.delete, target), call)
@@ -177,13 +175,16 @@ class Core:
 
     async def _count_quotas(self, target: ResourceTarget) -> None:
         """Count what the quotas of the namespace have not counted yet, in slices."""
+        if not target.namespace:
+            return
         collection = (versions.storage_group(target.kind), target.kind.plural)
-        if target.namespace and self._quota_usage.is_behind(collection, target.namespace):
+        if self._quota_usage.is_behind(collection, target.namespace):
             await self._slices.run(self._quota_usage.catch_up(target.namespace), target.namespace)
 
     async def _respond(self, target: ResourceTarget, outcome: WriteOutcome) -> ObjectResponse:
-        await self._settled(outcome)
         kind, stored, warnings = outcome.kind, outcome.stored, outcome.warnings
+        if outcome.is_written:
+            await self._committed(stored.revision)
         if target.subresource == "scale":
             return ObjectResponse(encoded=msgspec.json.encode(scales.read(kind, stored.decode())), warnings=warnings)
         return ObjectResponse(kind=kind, stored=stored, warnings=warnings, is_created=outcome.is_created)

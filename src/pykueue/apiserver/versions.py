@@ -42,7 +42,7 @@ def key_of(kind: Kind, namespace: str, name: str) -> StoreKey:
 
 
 def storage_group(kind: Kind) -> str:
-    return "" if is_events_v1(kind) else kind.group
+    return "" if kind.group == _EVENTS_GROUP and kind.plural == "events" else kind.group
 
 
 def is_events_v1(kind: Kind) -> bool:
@@ -51,7 +51,7 @@ def is_events_v1(kind: Kind) -> bool:
 
 def is_storage_version(kind: Kind) -> bool:
     """Whether objects are stored in this version, so that stored bytes are sent unchanged."""
-    return kind.from_storage is None and not is_events_v1(kind)
+    return kind.from_storage is None and not (kind.group == _EVENTS_GROUP and kind.plural == "events")
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:

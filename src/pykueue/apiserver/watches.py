@@ -94,13 +94,10 @@ class _ChangeFrames:
     def frame(self, watch: Watch) -> WatchFrame | None:
         """The frame for a watch; None if the change does not touch its selection."""
         change = self.change
-        is_in = not change.is_deleted and watch.selection.matches(change.now, self._decoded)
-        if change.before is None:
-            was_in = False
-        elif watch.selection.is_everything:
-            was_in = True
-        else:
-            was_in = watch.selection.matches(change.before, self._decoded)
+        is_in, was_in = not change.is_deleted, change.before is not None
+        if not watch.selection.is_everything:
+            is_in = is_in and watch.selection.matches(change.now, self._decoded)
+            was_in = change.before is not None and watch.selection.matches(change.before, self._decoded)
         if is_in:
             return self._shared("MODIFIED" if was_in else "ADDED", watch.kind)
         return self._shared("DELETED", watch.kind) if was_in else None

@@ -30,14 +30,11 @@ class _Write:
     """The state of one write request."""
 
     target: ResourceTarget
+    kind: Kind
     call: WriteCall
     admission: ServerAdmission
     managers: Managers | None = None
     """The field managers after server-side apply; None if they follow from the changes."""
-
-    @property
-    def kind(self) -> Kind:
-        return self.target.kind
 
     def outcome(self, stored: Stored, *, is_created: bool = False, is_removed: bool = False) -> WriteOutcome:
         warnings = list(dict.fromkeys(self.admission.warnings))
@@ -206,7 +203,8 @@ class WriteHandler:
     # Helpers
 
     def _begin(self, target: ResourceTarget, call: WriteCall, *, is_patch: bool = False) -> _Write:
-        return _Write(target=target, call=call, admission=self._context.admission(call, target, is_patch=is_patch))
+        admission = self._context.admission(call, target, is_patch=is_patch)
+        return _Write(target=target, kind=target.kind, call=call, admission=admission)
 
     def _existing(self, target: ResourceTarget) -> Stored:
         existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))

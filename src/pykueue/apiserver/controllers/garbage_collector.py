@@ -98,10 +98,13 @@ class GarbageCollector:
         """Enqueue objects with a missing or waiting owner, and those with a finalizer of ours."""
         if stored is None:
             return
-        owners = stored.meta.owner_references or ()
-        if any(self._is_absent(stored, owner) or self._waits_for_dependents(stored, owner) for owner in owners) or (
-            stored.meta.deletion_timestamp and {ORPHAN, FOREGROUND}.intersection(stored.meta.finalizers or ())
-        ):
+        for reference in stored.meta.owner_references or ():
+            owner = self._owner(stored, reference)
+            is_due = self._is_deleted_in_foreground(owner) if owner else self._is_absent(stored, reference)
+            if is_due:
+                self.queue.add(stored.key)
+                return
+        if stored.meta.deletion_timestamp and {ORPHAN, FOREGROUND}.intersection(stored.meta.finalizers or ()):
             self.queue.add(stored.key)
 
     def _on_deleted(self, stored: Stored) -> None:
@@ -148,7 +151,10 @@ class GarbageCollector:
     def _waits_for_dependents(self, dependent: Stored, reference: OwnerReference) -> bool:
         """Whether the owner is being deleted in the foreground."""
         key = self._owner(dependent, reference)
-        stored = self._store.head(key) if key else None
+        return key is not None and self._is_deleted_in_foreground(key)
+
+    def _is_deleted_in_foreground(self, key: StoreKey) -> bool:
+        stored = self._store.head(key)
         return stored is not None and _is_deleted_in_foreground(stored)
 
     # Reconcile

@@ -180,8 +180,9 @@ class PolicySource:
         store.listeners.append(self._on_changes)
 
     def _on_changes(self, changes: Sequence[StoreChange]) -> None:
-        if any(change.now.key.group in (admission_rules.GROUP, _DEFINITIONS) for change in changes):
-            self._policies = None
+        for change in changes:
+            if change.now.key.group in (admission_rules.GROUP, _DEFINITIONS):
+                self._policies = None
 
     @property
     def is_empty(self) -> bool:

@@ -117,8 +117,9 @@ class QuotaUsage:
             if (key.group, key.plural) == _QUOTAS:
                 self._quota_changes += 1
                 self._complete.discard(key.namespace)
-            for usage in self._usages.get(((key.group, key.plural), key.namespace), {}).values():
-                usage.changed.add(key.name)
+            if usages := self._usages.get(((key.group, key.plural), key.namespace)):
+                for usage in usages.values():
+                    usage.changed.add(key.name)
 
     def quotas(self, namespace: str) -> list[Object]:
         return [stored.shared_or_decoded() for stored in self._store.heads("", "resourcequotas", namespace)]
@@ -127,8 +128,8 @@ class QuotaUsage:
         """Whether `catch_up` is to be called before an object of the kind is written."""
         if namespace not in self._complete and self._store.count(*_QUOTAS, namespace):
             return True
-        usages = self._usages.get((kind, namespace), {}).values()
-        return any(len(usage.changed) > COUNTED_PER_TURN // 2 for usage in usages)
+        usages = self._usages.get((kind, namespace))
+        return usages is not None and any(len(usage.changed) > COUNTED_PER_TURN // 2 for usage in usages.values())
 
     def catch_up(self, namespace: str) -> Iterator[int]:
         """Count all that has changed, bit by bit; yield the weight of each step."""

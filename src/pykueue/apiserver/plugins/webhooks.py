@@ -22,7 +22,7 @@ from pykueue.api.rules import reading
 from pykueue.api.scheme import AdmissionRequest, Kind, Lookup, Object, Scheme
 from pykueue.apiserver import versions
 from pykueue.apiserver.admission import Mutator
-from pykueue.apiserver.calls import DeleteCall, PatchBody, WriteCall
+from pykueue.apiserver.calls import DeleteCall, PatchBody, ResourceTarget, WriteCall
 from pykueue.apiserver.patches import json_patch
 from pykueue.apiserver.plugins import admission_rules, webhook_reviews
 from pykueue.apiserver.plugins.admission_attributes import Attributes
@@ -56,8 +56,9 @@ class WebhookSource:
         store.listeners.append(self._on_changes)
 
     def _on_changes(self, changes: Sequence[StoreChange]) -> None:
-        if any(change.now.key.group == admission_rules.GROUP for change in changes):
-            self._webhooks = None
+        for change in changes:
+            if change.now.key.group == admission_rules.GROUP:
+                self._webhooks = None
 
     @property
     def is_empty(self) -> bool:
@@ -235,11 +236,17 @@ class WebhookCaller:
         self._lookup = lookup
         self._client = WebhookClient()
 
-    def repeatable(self, verb: Callable[[Body, WriteCall], Outcome], body: Body) -> Callable[[WriteCall], Outcome]:
-        """A verb that may be tried several times, although it changes its body."""
+    async def write(
+        self,
+        verb: Callable[[ResourceTarget, Body, WriteCall], Outcome],
+        target: ResourceTarget,
+        body: Body,
+        call: WriteCall,
+    ) -> Outcome:
+        """As `run`, for a verb that changes its body: each try gets a copy."""
         if self._source.is_empty:
-            return lambda call: verb(body, call)
-        return lambda call: verb(copy.deepcopy(body), call)
+            return verb(target, body, call)
+        return await self.run(lambda call: verb(target, copy.deepcopy(body), call), call)
 
     async def run(self, attempt: Callable[[Call], Outcome], call: Call) -> Outcome:
         """Try until no webhook has to be asked. A write without webhooks is tried at once."""

@@ -199,13 +199,13 @@ class Stored:
 
     def _without_managers(self) -> bytes:
         """The JSON without `managedFields`, if they come first in the metadata and are known."""
-        data = self.data
-        if isinstance(self._content, Compressed):
-            return data
+        data = self._content
+        if isinstance(data, Compressed):
+            return decompress(data)
         start = data.index(_METADATA) + len(_METADATA)
         if not data.startswith(_MANAGED, start):
             return data
-        end = start + len(_MANAGED) + len(self.managed()) + 1
+        end = start + len(_MANAGED) + len(bytes(self.meta.managed_fields)) + 1
         return data[:start] + data[end:]
 
     def shared(self) -> Object:

@@ -230,22 +230,21 @@ class Store:
     def _write(self, key: StoreKey, data: bytes, *, is_deleted: bool) -> Stored:
         self._written += 1
         now = Stored.of(key, self._written, data)
-        before = self.head(key)
+        last = self._uncommitted.get(key)
+        if last is not None:
+            before, previous = None if last.is_deleted else last.now, last.revision
+        else:
+            before = self.get(key)
+            previous = before.revision if before else self._tombstones.get(key, 0)
         change = StoreChange(before, now, is_deleted)
         if self._filling is None:
             self._filling = _Batch()
-        self._filling.rows.append(Row(now.revision, key, self._previous(key), is_deleted, now.data))
+        self._filling.rows.append(Row(now.revision, key, previous, is_deleted, data))
         self._filling.changes.append(change)
         self._uncommitted[key] = change
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_batches())
         return now
-
-    def _previous(self, key: StoreKey) -> int:
-        if key in self._uncommitted:
-            return self._uncommitted[key].revision
-        current = self.get(key)
-        return current.revision if current else self._tombstones.get(key, 0)
 
     async def _write_batches(self) -> None:
         try:
@@ -277,12 +276,13 @@ class Store:
 
     def _publish(self, batch: _Batch) -> None:
         for change in batch.changes:
-            if change.now.key.plural == "events":
+            key = change.now.key
+            if key.plural == "events":
                 change.now.compress()
             self._apply(change)
             self._append_history(change)
-            if self._uncommitted.get(change.now.key) is change:
-                del self._uncommitted[change.now.key]
+            if self._uncommitted.get(key) is change:
+                del self._uncommitted[key]
         self.revision = batch.changes[-1].revision
         self._trim()
         self._compress_resting(_COMPRESSED_PER_CHANGE * len(batch.changes))
@@ -308,7 +308,9 @@ class Store:
         key = change.now.key
         if change.before is not None:
             change.before.drop_shared()
-        collection = self._collections.setdefault((key.group, key.plural), _Collection())
+        collection = self._collections.get((key.group, key.plural))
+        if collection is None:
+            collection = self._collections[key.group, key.plural] = _Collection()
         if change.is_deleted:
             collection.remove(key)
             self._tombstones[key] = change.revision
