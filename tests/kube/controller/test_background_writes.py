@@ -136,6 +136,31 @@ def test_the_latest_is_written_when_decisions_come_to_rest(play):
     assert latest == {key: max(number for number in range(500) if number % 150 == key) for key in range(150)}
 
 
+class SetClock:
+    """A clock that somebody sets."""
+
+    def __init__(self):
+        self.seconds = 10_000_000
+
+    def now_ns(self):
+        return self.seconds * SECOND_NS
+
+
+@pytest.mark.parametrize("jump_seconds", [3600, -3600, 10**8, -(10**7)])
+def test_a_clock_that_is_set_delays_nothing(jump_seconds):
+    clock, started = SetClock(), []
+    background = BackgroundWrites(clock)
+    background.decided()
+    background.written()
+    clock.seconds += jump_seconds
+    background.decided()
+    background.written()
+    clock.seconds += 2
+    for number in range(int(BURST)):
+        background.submit(number, lambda: started.append(True))
+    assert len(started) == BURST
+
+
 def test_a_key_that_keeps_changing_is_written_once_a_second(play):
     async def story(load):
         for number in range(1000):

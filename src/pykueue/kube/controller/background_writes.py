@@ -29,6 +29,8 @@ MANY_DECISIONS = 10.0
 """So many decisions a second make the time of rest longer, in proportion."""
 LONGEST_REST_NS = SECOND_NS
 """Under load, Workloads that all run for a while are no rest."""
+LONGEST_BUSY_NS = 60 * SECOND_NS
+"""Nothing makes a longer time busy; the clock was set back then."""
 REST_ANSWERS = 4
 """Things are at rest only after the time of so many answers: a busy machine also pauses."""
 SLOW_SECONDS = 0.25
@@ -53,7 +55,8 @@ class _Bucket:
     filled_ns: int
 
     def fill(self, rate: float, now_ns: int) -> None:
-        self.tokens = min(self.size, self.tokens + rate * (now_ns - self.filled_ns) / SECOND_NS)
+        passed_ns = max(0, now_ns - self.filled_ns)  # the clock may be set back
+        self.tokens = min(self.size, self.tokens + rate * passed_ns / SECOND_NS)
         self.filled_ns = now_ns
 
 
@@ -81,7 +84,7 @@ class BackgroundWrites:
         self._all.tokens = min(BURST, self._all.tokens + SHARE)
         self._in_flight += 1
         now_ns = self._clock.now_ns()
-        age_seconds = (now_ns - self._last_decision_ns) / SECOND_NS
+        age_seconds = max(0, now_ns - self._last_decision_ns) / SECOND_NS
         self._recent_decisions = self._recent_decisions * math.exp(-age_seconds) + 1
         self._last_decision_ns = now_ns
 
@@ -99,7 +102,9 @@ class BackgroundWrites:
             self._stay_busy(pause_ns + REST_NS)
 
     def _stay_busy(self, time_ns: int) -> None:
-        self._busy_until_ns = max(self._busy_until_ns, self._clock.now_ns() + time_ns)
+        now_ns = self._clock.now_ns()
+        until_ns = now_ns + min(time_ns, LONGEST_BUSY_NS)
+        self._busy_until_ns = max(until_ns, self._busy_until_ns if self._is_busy(now_ns) else 0)
 
     def answered(self, seconds: float) -> None:
         """The API took so long to answer a write."""
@@ -176,11 +181,14 @@ class BackgroundWrites:
         self._all.fill(self._rate(), self._clock.now_ns())
 
     def _rate(self) -> float:
-        is_busy = self._in_flight > 0 or self._clock.now_ns() < self._busy_until_ns
+        is_busy = self._in_flight > 0 or self._is_busy(self._clock.now_ns())
         rate = BUSY_RATE if is_busy else REST_RATE
         if self._answer_seconds > SLOW_SECONDS:
             rate *= SLOW_SECONDS / self._answer_seconds
         return max(rate, LOWEST_RATE)
+
+    def _is_busy(self, now_ns: int) -> bool:
+        return 0 < self._busy_until_ns - now_ns <= LONGEST_BUSY_NS
 
     def _pause_seconds(self) -> float:
         """Until there may be room, but soon enough to notice that things have come to rest."""
