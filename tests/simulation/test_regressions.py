@@ -66,6 +66,41 @@ def test_a_status_of_a_queue_that_was_written_late_is_corrected(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_workload_that_was_created_late_has_the_value_of_its_class(seed):
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        resource = resources.WORKLOAD_PRIORITY_CLASS
+        priority_class = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "changing"}}
+        await client.create(resource, priority_class | {"value": 100}, "")
+        await campaign.rest()
+        await client.patch(resource, "changing", "", {"value": 5})
+        await campaign.rest()
+        await client.create(resources.WORKLOAD, late_workload("late", "changing", 100), "default")
+        await campaign.rest()
+        assert (await client.get(resources.WORKLOAD, "late", "default"))["spec"]["priority"] == 5
+
+    Campaign(seed).run(story)
+
+
+def late_workload(name, priority_class, priority):
+    containers = [{"name": "main", "image": "image", "resources": {"requests": {"cpu": "1"}}}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": priority_class}
+    return {
+        "apiVersion": resources.WORKLOAD.api_version,
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "queueName": "queue",
+            "priorityClassRef": reference,
+            "priority": priority,
+            "podSets": [{"name": "main", "count": 1, "template": template}],
+        },
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_pods_of_a_job_that_was_orphaned_while_its_controller_was_down_can_be_deleted(seed):
     async def story(campaign):
         system = campaign.system
