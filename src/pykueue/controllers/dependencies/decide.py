@@ -30,7 +30,7 @@ def dependencies(job: Object) -> Iterator[tuple[str, str]]:
 
 
 def is_gated(job: Object) -> bool:
-    return ADMISSION_GATED_BY in objects.annotations(job) and GATE in gate_names(job)
+    return GATE in gate_names(job)
 
 
 def plan(job: Object, find: Job) -> Plan:

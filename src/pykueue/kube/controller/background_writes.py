@@ -26,11 +26,11 @@ REST_RATE = 1000.0
 REST_NS = SECOND_NS // 10
 """So long after the last decision things are at rest, if decisions are few and answers fast."""
 MANY_DECISIONS = 10.0
-"""So many decisions a second make the time of rest longer, in proportion."""
+"""With more decisions a second than this, rest begins later, in proportion."""
 LONGEST_REST_NS = SECOND_NS
-"""Under load, Workloads that all run for a while are no rest."""
+"""Rest begins no later than this after the last decision, if answers are fast."""
 LONGEST_BUSY_NS = 60 * SECOND_NS
-"""Nothing makes a longer time busy; the clock was set back then."""
+"""A time that stays busy for longer than this shows that the clock was set back."""
 REST_ANSWERS = 4
 """Things are at rest only after the time of so many answers: a busy machine also pauses."""
 SLOW_SECONDS = 0.25
