@@ -69,8 +69,17 @@ class RandomCluster:
 
     def step(self):
         event = self.random.choices(
-            (self.arrive, self.finish, self.delete, self.cycle, self.change_queue, self.change_cohort, self.toggle),
-            weights=(8, 3, 1, 10, 1, 1, 1),
+            (
+                self.arrive,
+                self.grow,
+                self.finish,
+                self.delete,
+                self.cycle,
+                self.change_queue,
+                self.change_cohort,
+                self.toggle,
+            ),
+            weights=(8, 2, 3, 1, 10, 1, 1, 1),
         )[0]
         event()
         return self.shrank
@@ -93,11 +102,42 @@ class RandomCluster:
         self.workloads[added.key] = added
         self.cluster.add(added)
 
+    def running(self):
+        return sorted(key for key, workload in self.workloads.items() if workload.admission is not None)
+
+    def grow(self):
+        """An elastic job: a larger slice asks for the quota of the one that runs, and more."""
+        running = [key for key in self.running() if all(key != other.replaces for other in self.workloads.values())]
+        if not running:
+            return
+        self.number += 1
+        old = self.workloads[self.random.choice(running)]
+        pod_sets = [
+            b.pod_set(
+                {b.CPU: pod_set.requests[b.CPU] // pod_set.count},
+                name=pod_set.name,
+                count=pod_set.count + self.random.randint(1, 2),
+            )
+            for pod_set in old.pod_sets
+        ]
+        added = b.workload(
+            f"workload{self.number}",
+            old.local_queue.removeprefix("default/"),
+            pod_sets=pod_sets,
+            priority=old.priority,
+            created=self.number,
+            replaces=old.key,
+        )
+        self.workloads[added.key] = added
+        self.cluster.add(added)
+
     def finish(self):
-        running = sorted(key for key, workload in self.workloads.items() if workload.admission is not None)
-        if running:
-            finished = structs.replace(self.workloads.pop(self.random.choice(running)), finished=True)
-            self.cluster.handle(events.WorkloadChanged(workload=finished))
+        if running := self.running():
+            self.end(self.random.choice(running))
+
+    def end(self, key):
+        finished = structs.replace(self.workloads.pop(key), finished=True)
+        self.cluster.handle(events.WorkloadChanged(workload=finished))
 
     def delete(self):
         if self.workloads:
@@ -125,6 +165,8 @@ class RandomCluster:
         )
         self.workloads[decision.workload] = written
         self.cluster.handle(events.WorkloadChanged(workload=written))
+        if decision.replaces is not None:
+            self.end(decision.replaces)
 
     def evict(self, key):
         """The workload stops at once, or the eviction is refused."""

@@ -31,6 +31,17 @@ def test_usage_counts_both_until_the_old_one_has_ended():
     assert sum(cluster.state.cluster_queues["queue"].node.usage.values()) == 8
 
 
+@pytest.mark.parametrize(
+    ("nominal", "first"), [({"elastic": 5, "other": 5}, "default/new"), ({"elastic": 4, "other": 6}, "default/other")]
+)
+def test_quota_of_the_old_slice_is_not_given_to_another_workload(nominal, first):
+    """Whichever is first in the cycle: the one that borrows comes last, and there is quota for one."""
+    cluster = Cluster(*(cluster_queue(name, "cohort", nominal=amount) for name, amount in nominal.items()))
+    new = slice_of("new", 5, queue="elastic", replaces=OLD)
+    cluster.add(slice_of("old", 3, queue="elastic", admitted_to="default"), new, workload("other", "other", cpu=6))
+    assert [decision.workload for decision in cluster.cycle() if isinstance(decision, decisions.Admit)] == [first]
+
+
 def test_a_difference_beyond_the_quota_waits():
     cluster = Cluster(cluster_queue(nominal=5))
     cluster.add(slice_of("old", 3, admitted_to="default"), slice_of("new", 9, replaces=OLD))

@@ -5,6 +5,7 @@ The cycle runs this inside a trial of the ledger; `report` charges the usage of 
 """
 
 import enum
+from collections.abc import Iterable
 
 from pykueue.engine import reasons
 from pykueue.engine.cycle import nominate, second_pass, variants
@@ -31,6 +32,8 @@ class Processing:
     def __init__(self, state: EngineState) -> None:
         self._state = state
         self._released: dict[WorkloadKey, Reservation] = {}
+        """The targets of earlier entries, and the slices that these replace."""
+        self._replaced: set[WorkloadKey] = set()
         self.skipped_preemptions: dict[str, int] = {}
         self._blocked = state.policy.block_admission and bool(state.not_ready)
         self._is_seen = True
@@ -79,7 +82,7 @@ class Processing:
         """Assign again as if the targets of earlier entries were gone."""
         state, removed = self._state, list(self._released.values())
         with state.ledger.trial():
-            target_search.release(state, removed)
+            self._release(removed)
             for reservation in removed:
                 state.cluster_queues[reservation.cluster_queue].reservations.remove(reservation.key)
             try:
@@ -144,8 +147,20 @@ class Processing:
             return self._available(node, entry.new_usage, assignment)
         released = self._released | {reservation.key: reservation for reservation in entry.released()}
         with self._state.ledger.trial():
-            target_search.release(self._state, released.values())
+            self._release(released.values(), entry.replaced)
             return self._available(node, entry.new_usage, assignment)
+
+    def _release(self, released: Iterable[Reservation], replaced: Reservation | None = None) -> None:
+        """Release targets, and of a replaced slice the topology domains only.
+
+        The new slice is charged the quota that it needs beyond that of the replaced one, but all
+        of its topology domains.
+        """
+        for reservation in released:
+            if reservation is replaced or reservation.key in self._replaced:
+                self._state.ledger.release_topology(reservation.topology_usage)
+            else:
+                target_search.release(self._state, (reservation,))
 
     def _available(self, node: quota_tree.QuotaNode, usage: quota_tree.Usage, assignment: Assignment) -> "_Check":
         if not _all_available(node, usage):
@@ -172,6 +187,8 @@ class Processing:
     def _assume(self, entry: CycleEntry, assignment: Assignment) -> None:
         if entry.targets or entry.replaced is not None:
             self._released |= {reservation.key: reservation for reservation in entry.released()}
+            if entry.replaced is not None:
+                self._replaced.add(entry.replaced.key)
         self._charge(entry, entry.new_usage, assignment)
         if assignment.mode is Mode.PREEMPT:
             entry.preempts = True
