@@ -3,7 +3,7 @@
 from pykueue.api import objects
 from pykueue.api import resources as kinds
 from pykueue.api.scheme import Object, Resource
-from pykueue.kube.controller.cache import Handler, ObjectCache
+from pykueue.kube.controller.cache import Handler, ObjectCache, call_handlers
 
 
 class WorkloadHandlers:
@@ -19,9 +19,12 @@ class WorkloadHandlers:
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         workloads = with_former_owners(old, new)
         owners = {reference["kind"] for workload in workloads for reference in objects.owner_references(workload)}
-        for resource, handler in self._handlers:
-            if resource.kind in owners or not self._cache.is_empty(resource):
-                handler(old, new)
+        concerned = (
+            handler
+            for resource, handler in self._handlers
+            if resource.kind in owners or not self._cache.is_empty(resource)
+        )
+        call_handlers(concerned, kinds.WORKLOAD, old, new)
 
 
 def with_former_owners(old: Object | None, new: Object | None) -> list[Object]:

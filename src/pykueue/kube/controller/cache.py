@@ -21,7 +21,7 @@ from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.informer import Key, Reflector, key_of
 
-__all__ = ["InformerSet", "Key", "ObjectCache", "key_of", "latest", "version_of"]
+__all__ = ["InformerSet", "Key", "ObjectCache", "call_handlers", "key_of", "latest", "version_of"]
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,15 @@ def latest(old: Object | None, new: Object | None) -> Object:
     obj = new or old
     assert obj is not None
     return obj
+
+
+def call_handlers(handlers: Iterable[Handler], resource: Resource, old: Object | None, new: Object | None) -> None:
+    """Call all handlers of a change; one that fails does not stop the others."""
+    for handler in handlers:
+        try:
+            handler(old, new)
+        except Exception:
+            log.exception("a handler failed on %s %s", resource.plural, "/".join(key_of(latest(old, new))))
 
 
 def version_of(obj: Object) -> int:
@@ -239,11 +248,7 @@ class ObjectCache:
             cached[key] = new
         for index in self._indexes[resource].values():
             index.change(key, new)
-        for handler in self._handlers[resource]:
-            try:
-                handler(old, new)
-            except Exception:  # one faulty handler must not stop the others
-                log.exception("a handler failed on %s %s", resource.plural, "/".join(key))
+        call_handlers(self._handlers[resource], resource, old, new)
 
 
 class _Index:
