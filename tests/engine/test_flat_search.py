@@ -147,5 +147,6 @@ def test_the_flat_search_finds_the_same_targets(monkeypatch):
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(3600)
 def test_the_flat_search_finds_the_same_targets_in_many_cohorts(monkeypatch):
     compare(monkeypatch, range(1000, 21_000))
