@@ -1,5 +1,8 @@
-"""The external cluster that all end-to-end tests share, if there is one, and tests without tracing."""
+"""The external cluster that all end-to-end tests share, if there is one, tests without tracing, and
+Ctrl-C.
+"""
 
+import signal
 import sys
 
 import pytest
@@ -27,3 +30,11 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         sys.settrace(tracer)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C interrupts also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

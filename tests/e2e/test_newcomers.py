@@ -112,15 +112,7 @@ def test_quota_is_free_when_wait_returns(shell):
         assert rows[f"quick-{number}"]["state"] == "finished"
 
 
-@pytest.fixture
-def sigint():
-    """A shell starts what is in its background with SIGINT ignored, and children inherit that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("sigint")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_what_run_started(shell):
     """Also its pod, which Kubernetes keeps unless told otherwise."""
     settings = {**environment(), "KUBECONFIG": str(shell.server.kubeconfig)}

@@ -146,14 +146,6 @@ async def test_plain_calls_on_a_running_loop():
     await asyncio.sleep(0)
 
 
-@pytest.fixture
-def ctrl_c():
-    """Ctrl-C interrupts also where the tests run in the background of a shell, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 def test_interrupted_call_on_a_running_loop_is_cancelled():
     """Ctrl-C reaches the thread that waits, and ends the work on the other one."""

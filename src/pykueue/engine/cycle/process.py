@@ -34,6 +34,7 @@ class Processing:
         self._released: dict[WorkloadKey, Reservation] = {}
         """The targets of earlier entries, and the slices that these replace."""
         self._replaced: set[WorkloadKey] = set()
+        """The keys of these slices."""
         self.skipped_preemptions: dict[str, int] = {}
         self._blocked = state.policy.block_admission and bool(state.not_ready)
         self._is_seen = True
