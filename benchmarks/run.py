@@ -1,7 +1,8 @@
 """Run the benchmarks: `python benchmarks/run.py [--small] [PART…]`, by default all parts.
 
-A part is a file in this folder with a `main()`; the other files are what the parts share. SMALL of
-a part has the constants of its small version; all small versions together take two minutes.
+A part is a file in this folder with a `main()`; the other files are what the parts share, and
+`page.py`, which needs Chromium and is run by itself. SMALL of a part has the constants of its small
+version; all small versions together take two minutes.
 """
 
 import argparse
@@ -9,24 +10,30 @@ import importlib.util
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 FOLDER = Path(__file__).parent
-SHARED = ("run", "loads", "chart")
+NO_PARTS = ("run", "loads", "chart", "page")
 
 
 def parts() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in SHARED}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in NO_PARTS}
 
 
-def run(name: str, path: Path, *, is_small: bool) -> None:
-    print(f"== {name}", flush=True)
+def load(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    start = time.perf_counter()
     spec.loader.exec_module(module)
+    return module
+
+
+def run(name: str, path: Path, *, is_small: bool) -> None:
+    print(f"== {name}", flush=True)
+    start = time.perf_counter()
+    module = load(name, path)
     if is_small:
         for constant, value in getattr(module, "SMALL", {}).items():
             setattr(module, constant, value)

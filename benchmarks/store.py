@@ -10,7 +10,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,10 @@ class Counter:
     """A watcher that takes the framed line, as a connection would, and counts."""
 
     received = 0
+
+    def send_first(self, frames: Iterator[Any]) -> None:
+        """Nothing was written since the revision at which it begins."""
+        assert not any(frames)
 
     def send(self, frame: Any) -> None:
         Counter.received += len(frame.line) > 0

@@ -16,6 +16,21 @@ def test_the_benchmark_of_jobs_finishes_its_jobs():
     assert "2 jobs, simulated runtime" in done.stdout, done.stderr
 
 
+def test_each_part_can_be_loaded_and_has_a_main():
+    """As `make bench` loads them: the project's folder is not on the path."""
+    code = "import run; print(all(callable(run.load(name, path).main) for name, path in run.parts().items()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_the_benchmark_of_the_store_sends_changes_to_watchers():
+    command = [sys.executable, "store.py", "--workloads", "20"]
+    done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, timeout=120, check=False)
+    assert "fan-out to 1,000 watchers" in done.stdout, done.stderr
+
+
 def preemptions(*options):
     command = [sys.executable, "engine.py", "baseline", "--scale", "0.04", *options]
     done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, timeout=120, check=False)
