@@ -40,6 +40,7 @@ MILLISECOND_NS = 10**6
 TICK_NS = 5 * MILLISECOND_NS
 DECISION_NS = 50_000
 LONGEST_PAUSE_NS = 500 * MILLISECOND_NS
+REQUEUE_INTERVAL_NS = 1000 * MILLISECOND_NS
 BURST = 100
 """Writes at once with `--writes-a-second`, as in Kueue's performance tests."""
 CYCLES_REMEMBERED = 8
@@ -255,7 +256,7 @@ class Run:
     def play(self) -> None:
         for event in setup(self.load):
             self.engine.handle(event)
-        while self.arrivals or self.ends:
+        while self.arrivals or self.ends or self.engine.next_due_ns is not None:
             self.now_ns = self.next_tick_ns()
             while self.arrivals and self.arrivals[0][1][0] <= self.now_ns:
                 self.arrive(*self.arrivals.popleft())
@@ -272,6 +273,8 @@ class Run:
         due = [self.arrivals[0][1][0]] if self.arrivals else []
         if self.ends:
             due.append(self.ends[0][0])
+        if self.engine.next_due_ns is not None:
+            due.append(self.engine.next_due_ns)
         return max(self.next_run_ns, -(-min(due) // TICK_NS) * TICK_NS)
 
     def arrive(self, number: int, arrival: Arrival) -> None:
@@ -302,7 +305,7 @@ class Run:
         recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
         while True:
             started = time.process_time()
-            decided = self.engine.handle(events.CycleDue(at_ns=self.now_ns))
+            decided = self.engine.handle(events.CycleDue(at_ns=self.now_ns, requeue_interval_ns=REQUEUE_INTERVAL_NS))
             self.longest_cycle = max(self.longest_cycle, time.process_time() - started)
             self.decisions += len(decided)
             if not decided or decided in recent:
@@ -328,7 +331,11 @@ class Run:
         self.running[decision.workload] = end_ns
         heapq.heappush(self.ends, (end_ns, decision.workload))
         self.change(
-            decision.workload, admission=decision.admission, reserved_at_ns=decision.reserved_at_ns, admitted=True
+            decision.workload,
+            admission=decision.admission,
+            reserved_at_ns=decision.reserved_at_ns,
+            admitted=True,
+            eviction=None,
         )
 
     def preempt(self, decision: decisions.Preempt) -> None:
@@ -357,7 +364,7 @@ class PacedRun(Run):
         self.token_ns = 0
 
     def schedule(self) -> int:
-        decided = self.engine.handle(events.CycleDue(at_ns=self.now_ns))
+        decided = self.engine.handle(events.CycleDue(at_ns=self.now_ns, requeue_interval_ns=REQUEUE_INTERVAL_NS))
         self.cycles += 1
         self.decisions += len(decided)
         self.apply(decided)

@@ -58,7 +58,7 @@ GATE_TESTS = {
     "RejectUpdatesToCQWithInvalidOnFlavors": "api/rules/test_quota_objects.py::test_unchanged_flavors_of_a_check_are_refused_with_the_gate",
     "RemoveFinalizersWithStrictPatch": "kube/controller/test_executor.py::test_an_update_is_guarded_by_the_version_that_was_read",
     "SchedulerLibraryIntegration": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
-    "SchedulerLongRequeueInterval": "controllers/test_settings.py::test_a_gate_of_the_inside_of_kueue_changes_nothing_here",
+    "SchedulerLongRequeueInterval": "translate/test_policy.py::test_the_requeue_interval_has_a_gate",
     "SchedulerTimestampPreemptionBuffer": "translate/test_gates.py::test_a_timestamp_preemption_buffer_spares_workloads_of_the_same_minutes",
     "SchedulingEquivalenceHashing": "engine/test_queueing.py::test_without_equivalence_hashing_every_workload_is_tried",
     "ShortWorkloadNames": "controllers/test_settings.py::test_a_gate_switches_an_option_of_the_controllers",

@@ -31,3 +31,8 @@ def test_a_transformation_may_multiply_by_another_resource():
     entry = {"input": "a", "strategy": "Replace", "outputs": {"b": 2}, "multiplyBy": "c"}
     (rule,) = policy.workload_options({"resources": {"transformations": [entry]}}).rules.transformations.values()
     assert rule.multiply_by == "c"
+
+
+@pytest.mark.parametrize(("gates", "seconds"), [({}, 1), ({"SchedulerLongRequeueInterval": True}, 10)])
+def test_the_requeue_interval_has_a_gate(gates, seconds):
+    assert policy.requeue_interval_ns({"featureGates": gates}) == seconds * 10**9

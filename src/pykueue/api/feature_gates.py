@@ -108,9 +108,7 @@ GATES: Mapping[str, Gate] = {
     "SchedulerLibraryIntegration": _alpha(
         is_alike=True, limits="pykueue matches nodes itself, by taints, selectors and affinity"
     ),
-    "SchedulerLongRequeueInterval": _alpha(
-        is_alike=True, limits="pykueue has no requeue interval: it tries again when something changes"
-    ),
+    "SchedulerLongRequeueInterval": _alpha(read_by="translate.policy"),
     "SchedulerTimestampPreemptionBuffer": _alpha(read_by="translate.policy"),
     "SchedulingEquivalenceHashing": _beta(read_by="translate.policy"),
     "ShortWorkloadNames": _alpha(read_by="controllers.settings"),

@@ -35,6 +35,7 @@ class Engine:
             state.reactivated_trees = {}
         match event:
             case events.CycleDue():
+                state.begin_cycle(event.at_ns, event.requeue_interval_ns)
                 return cycle.run(state)
             case events.WorkloadArrived() | events.WorkloadChanged():
                 workloads.workload_changed(state, event.workload)
@@ -92,14 +93,15 @@ class Engine:
         While it is paused the view may be read, but no event may be handled.
         """
         state = self._state
-        state.now_ns = max(state.now_ns, event.at_ns)
         state.reactivated_trees = {}
+        state.begin_cycle(event.at_ns, event.requeue_interval_ns)
         return cycle.in_steps(state, should_pause)
 
     @property
     def next_due_ns(self) -> int | None:
         """When a cycle must run even if no other event arrives."""
-        return self._state.second_passes.next_due_ns
+        due = (self._state.second_passes.next_due_ns, self._state.reactivations.next_due_ns)
+        return min((at_ns for at_ns in due if at_ns is not None), default=None)
 
     def fork(self) -> Self:
         """An independent copy for what-if questions.

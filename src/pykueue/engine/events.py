@@ -137,6 +137,11 @@ class EvictionRefused(_Event, frozen=True, kw_only=True):
 class CycleDue(_Event, frozen=True, kw_only=True):
     """Run one scheduling cycle, if any queue has a head."""
 
+    requeue_interval_ns: int = 0
+    """How long changes are collected that may let inadmissible workloads in, in a tree in which
+    arrivals preempt others.
+    """
+
 
 EngineEvent = (
     ClusterQueueChanged

@@ -6,7 +6,7 @@ Everybody outside `pykueue.engine` reads `EngineView` instead; an import-linter 
 importing this module.
 
 A change that may make inadmissible workloads admissible only marks its cohort tree. `settle` moves
-the workloads of all marked trees back to their heaps once, before the next cycle.
+the workloads of marked trees back to their heaps, all at once; `Reactivations` says when.
 """
 
 from pykueue.engine import values
@@ -17,6 +17,7 @@ from pykueue.engine.preemption.loop_guard import LoopGuard
 from pykueue.engine.preemption.shared_candidates import SharedCandidates
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, inactivity
+from pykueue.engine.queues.reactivations import Reactivations
 from pykueue.engine.quota import admission_fair_sharing, quota_tree, reservations
 from pykueue.engine.quota.ledger import Ledger
 from pykueue.engine.quota.quota_tree import NodeKey
@@ -63,7 +64,7 @@ class EngineState:
         """Roots of trees whose heads cannot be admitted until something changes."""
         self.reactivated_trees: dict[NodeKey, None] = {}
         """Trees that the last event reactivated."""
-        self._reactivations: dict[NodeKey, None] = {}
+        self.reactivations = Reactivations()
         """Trees whose inadmissible workloads `settle` will move back to their heaps."""
         self._namespace_checks: dict[values.ClusterQueueName, tuple[int, NamespaceCheck]] = {}
         """One for each cluster queue, valid for one version of the settings."""
@@ -103,7 +104,7 @@ class EngineState:
         """Let the inadmissible workloads of this tree be tried again."""
         self.mark_dirty(node)
         key = node.root.key
-        self._reactivations[key] = None
+        self.reactivations.add(key, self.now_ns)
         self.reactivated_trees[key] = None
 
     def reactivate_queue(self, name: values.ClusterQueueName) -> None:
@@ -120,15 +121,19 @@ class EngineState:
         if queue is not None:
             self.reactivate_queue(queue.name)
 
+    def begin_cycle(self, at_ns: int, requeue_interval_ns: int) -> None:
+        self.now_ns = max(self.now_ns, at_ns)
+        self.reactivations.begin_cycle(at_ns, requeue_interval_ns)
+        self.settle()
+
     def settle(self) -> None:
         """Recompute changed trees, and move the workloads of reactivated trees to their heaps."""
         self.refresh()
-        if self._reactivations:
-            for key in self._reactivations:
-                for queue in self.tree_queues(key):
-                    if queue.pending.has_inadmissible:
-                        queue.pending.reactivate(self.namespace_check(queue), self.now_ns)
-            self._reactivations = {}
+        for key in self.reactivations.pop_due():
+            for queue in self.tree_queues(key):
+                if queue.pending.has_inadmissible:
+                    self.mark_dirty(queue.node)
+                    queue.pending.reactivate(self.namespace_check(queue), self.now_ns)
 
     def refresh(self) -> None:
         """Recompute changed trees, and drop the marks of nodes that are no longer roots."""
@@ -140,6 +145,9 @@ class EngineState:
             for key in [key for key in (*self.dirty_trees, *self.idle_trees) if not self._is_root(key)]:
                 self.dirty_trees.pop(key, None)
                 self.idle_trees.pop(key, None)
+            for key in self.reactivations.trees():
+                if not self._is_root(key):
+                    self.reactivations.forget(key)
 
     def _is_root(self, key: NodeKey) -> bool:
         node = self.tree.find(key)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykueue.api import durations, feature_gates
+from pykueue.api.times import SECOND_NS
 from pykueue.engine import policy, values
 from pykueue.translate import device_sources, devices, requests, workload
 
@@ -50,6 +51,12 @@ def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
         recompute_overlapping_targets=gate("RecomputeAssignmentUponPreemptionTargetsOverlap"),
         failed_replacement_evicts=gate("TASFailedNodeReplacementFailFast"),
     )
+
+
+def requeue_interval_ns(configuration: Mapping[str, Any]) -> int:
+    """How long Kueue collects what may let inadmissible workloads in."""
+    is_long = feature_gates.is_enabled(configuration.get("featureGates") or {}, "SchedulerLongRequeueInterval")
+    return (10 if is_long else 1) * SECOND_NS
 
 
 def topology_policy(configuration: Mapping[str, Any]) -> policy.TopologyPolicy:

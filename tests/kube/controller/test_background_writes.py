@@ -230,3 +230,13 @@ def test_a_write_that_changed_nothing_takes_no_room(play):
         assert len(load.started) == 3 * BURST
 
     play(story)
+
+
+def test_a_write_that_brings_about_another_one_leaves_less_room(play):
+    async def story(load):
+        load.background.decided()
+        for number in range(int(BURST)):
+            load.background.charge()
+            load.submit(number)
+
+    assert len(play(story).started) == BURST / 2

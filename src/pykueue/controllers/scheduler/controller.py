@@ -36,6 +36,8 @@ from pykueue.translate import devices, messages, outcomes, policy
 log = logging.getLogger(__name__)
 
 
+LONGEST_WAIT_SECONDS = 10
+"""Something that is due later is looked at earlier, because the clock may be set back."""
 LAST_WRITES_SECONDS = 3
 """How long a scheduler that stops waits for the answers to its writes; shorter than the time
 between renewDeadline and leaseDuration."""
@@ -102,6 +104,7 @@ class Scheduler:
             measure=self._measure,
             notify=self._notify,
             paused=self.background.paused,
+            requeue_interval_ns=policy.requeue_interval_ns(configuration),
             recorder=recorder,
         )
         self._feed = EngineEventSource(cache, clock, configuration, self.handle)
@@ -197,7 +200,9 @@ class Scheduler:
     async def _wait(self) -> None:
         """Wait until something changes, or until a Workload is due for another try."""
         due_ns = self.engine.next_due_ns
-        seconds = None if due_ns is None else max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
+        seconds = None
+        if due_ns is not None:
+            seconds = min(max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS), LONGEST_WAIT_SECONDS)
         await first_of(self._wake, self._clock, seconds)
 
     def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:

@@ -43,16 +43,18 @@ class CycleRunner:
         measure: Callable[[list[decisions.Decision], float], None],
         notify: Callable[[values.ClusterQueueName], None],
         paused: Callable[[int], None],
+        requeue_interval_ns: int = 0,
         recorder: RingWriter | None = None,
     ) -> None:
         """Make a runner.
 
         `deliver` gives the engine an event, `apply` writes a decision, `measure` gets the
         decisions of a cycle and its seconds, `notify` a cluster queue that changed late, and
-        `paused` the nanoseconds of a pause.
+        `paused` the nanoseconds of a pause. Every cycle gets `requeue_interval_ns`.
         """
         self._engine = scheduling_engine
         self._clock = clock
+        self._requeue_interval_ns = requeue_interval_ns
         self._deliver = deliver
         self._apply = apply
         self._measure = measure
@@ -112,7 +114,7 @@ class CycleRunner:
         return is_new
 
     async def _decide(self) -> list[decisions.Decision]:
-        event = events.CycleDue(at_ns=self._clock.now_ns())
+        event = events.CycleDue(at_ns=self._clock.now_ns(), requeue_interval_ns=self._requeue_interval_ns)
         steps = self._engine.cycle_in_steps(event, self._is_turn_over)
         while True:
             try:

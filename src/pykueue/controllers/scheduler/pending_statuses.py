@@ -105,6 +105,7 @@ class PendingStatuses:
         should_emit = self._events.should_emit(key, attempt.version, attempt.at_ns)
         if should_emit:
             self._writer.record([event], written)
+            self._writer.background.charge()
         version = written["metadata"]["resourceVersion"]
         self._events.written(key, version, tree, attempt.at_ns, is_suppressed=not should_emit)
 

@@ -20,6 +20,7 @@ _DECIDED = (EntryStatus.ADMITTED, EntryStatus.EVICTED, EntryStatus.DROPPED)
 
 
 def run(state: EngineState) -> list[decisions.Decision]:
+    """A cycle after `EngineState.begin_cycle`."""
     try:
         next(in_steps(state, None))
     except StopIteration as stop:
@@ -35,7 +36,6 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool] | None) -> Cyc
     the cycle has decided about them, and the trial is suspended. No event may be handled before
     the cycle ends.
     """
-    state.settle()
     second_passes = take_second_passes(state)
     heads = [*second_passes, *take_heads(state)]
     if heads or state.idle_trees:

@@ -131,6 +131,10 @@ class BackgroundWrites:
         if key in self._keys:
             self._keys[key].tokens += 1
 
+    def charge(self) -> None:
+        """A background write brought about another one."""
+        self._all.tokens -= 1
+
     def drop(self, key: Hashable) -> None:
         """What waits for this key is no longer true."""
         self._waiting.pop(key, None)

@@ -22,6 +22,7 @@ from pykueue.simulate.engine_driver import lifecycle
 from pykueue.simulate.engine_driver.jobs import UNKNOWN_NS, JobTable
 from pykueue.simulate.engine_driver.usage_sampling import UsageSampling
 from pykueue.simulate.engine_driver.world import World
+from pykueue.translate import policy
 
 _ADMITS = (decisions.Admit, decisions.AssignTopology, decisions.Evict)
 
@@ -124,6 +125,7 @@ class Simulation:
         self.jobs = JobTable() if jobs is None else jobs
         self.options = options or SimulationOptions()
         self.now_ns = world.clock.at_ns
+        self._requeue_interval_ns = policy.requeue_interval_ns(world.configuration)
         self.runs: dict[values.WorkloadKey, JobRun] = {}
         """The jobs that have arrived and not ended."""
         self.arrived_count = 0
@@ -264,7 +266,7 @@ class Simulation:
             return
         self._next_cycle_ns = None
         recent = self._recent
-        cycle_due = events.CycleDue(at_ns=self.now_ns)
+        cycle_due = events.CycleDue(at_ns=self.now_ns, requeue_interval_ns=self._requeue_interval_ns)
         while self._may_decide() and (decided := self.engine.handle(cycle_due)):
             if not isinstance(decided[0], _ADMITS):
                 outcome = (decided, self.engine.view.tried_flavors(decided))
