@@ -95,7 +95,7 @@ def test_ten_intervals_after_the_preemption_they_are_tried_at_once():
 
 
 def test_the_preemption_of_a_workload_that_had_waited_counts_not():
-    cluster = Contention(important_created_ns=98 * SECOND_NS)
+    cluster = Contention(important_created_ns=90 * SECOND_NS)
     cluster.after(100).finish("important")
     assert cluster.admitted_now() == ["next"]
 
@@ -137,3 +137,32 @@ def test_an_explanation_ends_no_wait():
     cluster.decide()
     cluster.engine.view.explain(cluster.workloads["next"].key)
     assert cluster.admitted_now() == []
+
+
+def test_workloads_of_higher_priority_than_the_preempted_ones_do_not_wait():
+    cluster = Contention()
+    cluster.submit("large", cpu=2, priority=1, created=cluster.now_ns)
+    assert cluster.admitted_now() == []
+    cluster.after(100).finish("important")
+    cluster.put(cluster_queue(nominal=2, within="LowerPriority"))
+    assert cluster.admitted_now() == ["large"]
+
+
+def test_an_arrival_does_not_wait_for_one_that_is_gone():
+    cluster = Contention()
+    cluster.submit("large", cpu=2, priority=1, created=cluster.now_ns)
+    assert cluster.admitted_now() == []
+    cluster.handle(events.WorkloadGone(at_ns=cluster.now_ns, key=cluster.workloads["large"].key))
+    cluster.put(cluster_queue(nominal=3, within="LowerPriority"))
+    cluster.decide()
+    cluster.submit("same", cpu=2, priority=1, created=cluster.now_ns)
+    assert cluster.admitted_now() == ["same"]
+
+
+def test_such_a_workload_is_tried_once_for_each_change():
+    cluster = Contention()
+    cluster.submit("large", cpu=2, priority=1, created=cluster.now_ns)
+    cluster.decide()
+    cluster.after(100).finish("important")
+    assert cluster.decide()
+    assert cluster.after(100).decide() == []

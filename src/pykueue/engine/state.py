@@ -129,11 +129,11 @@ class EngineState:
     def settle(self) -> None:
         """Recompute changed trees, and move the workloads of reactivated trees to their heaps."""
         self.refresh()
-        for key in self.reactivations.pop_due():
+        for key, above in self.reactivations.pop_due():
             for queue in self.tree_queues(key):
                 if queue.pending.has_inadmissible:
                     self.mark_dirty(queue.node)
-                    queue.pending.reactivate(self.namespace_check(queue), self.now_ns)
+                    queue.pending.reactivate(self.namespace_check(queue), self.now_ns, above)
 
     def refresh(self) -> None:
         """Recompute changed trees, and drop the marks of nodes that are no longer roots."""

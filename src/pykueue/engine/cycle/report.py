@@ -137,7 +137,11 @@ def preempt(state: EngineState, entry: CycleEntry) -> decisions.Preempt:
         )
         if not reservation.evicted:
             state.mark_evicted(reservation.key, evicted=True)
-            state.reactivations.preempted(entry.queue.node.root.key, entry.pending.workload.created_at_ns)
+            state.reactivations.preempted(
+                entry.queue.node.root.key,
+                preemptor_created_ns=entry.pending.workload.created_at_ns,
+                priority=reservation.workload.priority,
+            )
         if state.loop_guard is not None:
             state.loop_guard.record(entry.pending.key, reservation.key)
     return decisions.Preempt(

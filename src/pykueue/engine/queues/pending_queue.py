@@ -337,13 +337,21 @@ class PendingQueue:
     def has_inadmissible(self) -> bool:
         return bool(self._inadmissible_buckets or self._inadmissible_singly or self._inadmissible_hashes)
 
-    def reactivate(self, namespace_fits: Callable[[str], bool], now_ns: int) -> bool:
-        """Move inadmissible workloads back to the heap. Returns whether any moved."""
-        self._inadmissible_hashes.clear()
+    def reactivate(self, namespace_fits: Callable[[str], bool], now_ns: int, above: int | None = None) -> bool:
+        """Move inadmissible workloads back to the heap, all or only those above a priority.
+
+        Returns whether any moved.
+        """
+        if above is None:
+            self._inadmissible_hashes.clear()
+        for scheduling_hash in self._inadmissible_hashes.keys() - self._inadmissible_buckets.keys():
+            del self._inadmissible_hashes[scheduling_hash]  # nobody knows its priority any more
         before = self.active_count
         if not before:
             self._heads.clear()
         for group, bucket in list(self._inadmissible_buckets.items()):
+            if above is not None and not self._clear_hash_above(above, bucket):
+                continue
             is_accepted = bucket.accepted_by is namespace_fits or all(map(namespace_fits, bucket.namespaces))
             if is_accepted and not bucket.has_backoff:
                 bucket.accepted_by = namespace_fits
@@ -358,8 +366,17 @@ class PendingQueue:
                 for pending in list(bucket.members()):
                     self._reactivate_one(pending, namespace_fits, now_ns)
         for pending in list(self._inadmissible_singly.values()):
-            self._reactivate_one(pending, namespace_fits, now_ns)
+            if above is None or pending.workload.priority > above:
+                self._reactivate_one(pending, namespace_fits, now_ns)
         return self.active_count > before
+
+    def _clear_hash_above(self, above: int, bucket: Bucket) -> bool:
+        """Whether the workloads of a bucket, which have one priority, are above a priority."""
+        head = bucket.head()
+        if head is None or head.workload.priority <= above:
+            return False
+        self._inadmissible_hashes.pop(self._hash_of(head), None)
+        return True
 
     def _reactivate_one(self, pending: PendingWorkload, namespace_fits: Callable[[str], bool], now_ns: int) -> None:
         if namespace_fits(pending.workload.namespace) and pending.backoff_expired(now_ns):
