@@ -1,6 +1,13 @@
 """Evicted Workloads that no job controller of ours looks after come back after their backoff."""
 
-from tests.controllers.system.cluster import kueue, running_cluster, status_of
+from tests.controllers.system.cluster import (
+    PYTORCH_JOBS,
+    kueue,
+    priority_class,
+    pytorch_job,
+    running_cluster,
+    status_of,
+)
 
 from pykueue.api import resources
 
@@ -40,3 +47,15 @@ async def test_quota_released_before_requeue_at_is_reserved_again():
             subresource="status",
         )
         await cluster.until(has_condition, "QuotaReserved")
+
+
+async def test_a_preempted_job_comes_back_by_itself_after_the_requeue_interval(cluster):
+    await cluster.make_queue(cpu="1", preemption={"withinClusterQueue": "LowerPriority"})
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("high", 100))
+    await cluster.create(PYTORCH_JOBS, pytorch_job("low"), "default")
+    await cluster.runs("low")
+    await cluster.create(PYTORCH_JOBS, pytorch_job("urgent", priority="high"), "default")
+    await cluster.runs("urgent")
+    await cluster.pends("low")
+    await cluster.client.delete(PYTORCH_JOBS, "urgent", "default")
+    await cluster.runs("low")

@@ -100,6 +100,30 @@ def test_a_while_in_which_all_workloads_run_is_no_rest_under_load(play):
     assert len(play(story).started) <= BURST + 10 * BUSY_RATE + SHARE * 2000 + 1
 
 
+def test_between_few_decisions_a_stream_of_arrivals_is_no_rest(play):
+    async def story(load):
+        for number in range(10):
+            load.background.decided()
+            load.background.written()
+            for workload in range(200):
+                load.background.arrived()
+                load.submit((number, workload))
+                await asyncio.sleep(0.004)
+
+    later = [key for key in play(story).keys if key[0]]
+    assert len(later) <= BURST + 8 * BUSY_RATE + SHARE * 10 + 1
+
+
+def test_arrivals_without_decisions_are_rest(play):
+    async def story(load):
+        for workload in range(200):
+            load.background.arrived()
+            load.submit(workload)
+            await asyncio.sleep(0.004)
+
+    assert len(play(story).started) == 200
+
+
 def test_few_decisions_are_followed_by_rest(play):
     async def story(load):
         for _ in range(5):

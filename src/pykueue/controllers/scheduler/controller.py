@@ -160,6 +160,8 @@ class Scheduler:
         each write would bring about the next cycle.
         """
         is_unchanged = isinstance(event, events.WorkloadChanged) and self.engine.view.is_current(event.workload)
+        if isinstance(event, events.WorkloadArrived):
+            self.background.arrived()
         if self._recorder is not None:
             self._recorder.event(event)
         self.engine.handle(event)

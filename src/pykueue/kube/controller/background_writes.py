@@ -24,9 +24,9 @@ BUSY_RATE = 10.0
 REST_RATE = 1000.0
 """Background writes a second when decisions have come to rest."""
 REST_NS = SECOND_NS // 10
-"""So long after the last decision things are at rest, if decisions are few and answers fast."""
-MANY_DECISIONS = 10.0
-"""With more decisions a second than this, rest begins later, in proportion."""
+"""So long after the last decision things are at rest, if changes are few and answers fast."""
+MANY_CHANGES = 10.0
+"""With more decisions and arrivals a second than this, rest begins later, in proportion."""
 LONGEST_REST_NS = SECOND_NS
 """Rest begins no later than this after the last decision, if answers are fast."""
 LONGEST_BUSY_NS = 60 * SECOND_NS
@@ -66,9 +66,9 @@ class BackgroundWrites:
         self._all = _Bucket(BURST, BURST, clock.now_ns())
         self._keys: dict[Hashable, _Bucket] = {}
         self._in_flight = 0
-        self._recent_decisions = 0.0
-        """Decisions of the last second: each counts less with its age."""
-        self._last_decision_ns = 0
+        self._recent_changes = 0.0
+        """Decisions and arrivals of the last second: each counts less with its age."""
+        self._last_change_ns = 0
         self._busy_until_ns = 0
         self._answer_seconds = 0.0
         self._waiting: dict[Hashable, Start] = {}
@@ -83,16 +83,23 @@ class BackgroundWrites:
         self._fill()
         self._all.tokens = min(BURST, self._all.tokens + SHARE)
         self._in_flight += 1
+        self._count_change()
+
+    def arrived(self) -> None:
+        """A Workload arrived. Between two decisions a stream of arrivals is no rest."""
+        self._count_change()
+
+    def _count_change(self) -> None:
         now_ns = self._clock.now_ns()
-        age_seconds = max(0, now_ns - self._last_decision_ns) / SECOND_NS
-        self._recent_decisions = self._recent_decisions * math.exp(-age_seconds) + 1
-        self._last_decision_ns = now_ns
+        age_seconds = max(0, now_ns - self._last_change_ns) / SECOND_NS
+        self._recent_changes = self._recent_changes * math.exp(-age_seconds) + 1
+        self._last_change_ns = now_ns
 
     def written(self) -> None:
         """The write of a decision has ended."""
         self._fill()
         self._in_flight -= 1
-        rest_ns = min(LONGEST_REST_NS, int(REST_NS * max(1.0, self._recent_decisions / MANY_DECISIONS)))
+        rest_ns = min(LONGEST_REST_NS, int(REST_NS * max(1.0, self._recent_changes / MANY_CHANGES)))
         self._stay_busy(max(rest_ns, int(REST_ANSWERS * self._answer_seconds * SECOND_NS)))
 
     def paused(self, pause_ns: int) -> None:
