@@ -225,6 +225,18 @@ def test_a_finished_job_finishes_its_workload():
     assert (finished["reason"], finished["message"]) == ("Failed", "boom")
 
 
+@pytest.mark.parametrize("finalizers", [["kueue.x-k8s.io/resource-in-use"], []])
+def test_a_job_that_finishes_has_one_event(finalizers):
+    done = job()
+    done["status"] = {"conditions": [{"type": "Complete", "status": "True", "message": "done"}]}
+    admitted = workload(job(), is_admitted=True)
+    admitted["metadata"]["finalizers"] = finalizers
+    finishing = plan(done, admitted)
+    finished = written(finishing, "Workload")
+    assert predicates.is_finished(finished)
+    assert events(finishing) + events(plan(done, finished)) == ["FinishedWorkload"]
+
+
 def test_a_deleted_job_lets_its_workload_go():
     [status, metadata] = plan(None, workload(job())).actions
     assert conditions.find(status.new, "Finished")["reason"] == "OwnerNotFound"

@@ -174,7 +174,10 @@ def _finish(context: JobContext, job: Object, old: Object | None, finished: fram
     new = copied(old)
     reason = "Succeeded" if finished.is_success else "Failed"
     transitions.finish(new, reason=reason, message=finished.message, now_ns=context.now_ns)
-    return Plan(actions=(*changes(resources.WORKLOAD, old, new), finished_event(job, old)))
+    actions: list[Action] = changes(resources.WORKLOAD, old, new)
+    if RESOURCE_IN_USE not in objects.finalizers(old):  # its removal has the same event
+        actions.append(finished_event(job, old))
+    return Plan(actions=tuple(actions))
 
 
 def _without_workload(context: JobContext, job: Object) -> Plan:

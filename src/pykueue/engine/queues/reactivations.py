@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pykueue.engine.quota.quota_tree import NodeKey
 
 ARRIVAL_INTERVALS = 10
-"""For how many intervals a workload counts as an arrival. It may need several cycles to preempt."""
+"""For how many intervals a workload counts as an arrival. To preempt may take several cycles."""
 CONTENTION_INTERVALS = 10
 """For how many intervals a preemption is remembered."""
 
