@@ -62,6 +62,26 @@ def test_a_preempted_job_starts_over_after_the_eviction_delay():
     ]
 
 
+@pytest.mark.parametrize(("collects_changes", "seconds"), [(True, 40), (False, 39)])
+def test_after_a_preemption_a_job_waits_for_more_changes(collects_changes, seconds):
+    world = one_queue(gpus=4, **PREEMPTING)
+    jobs = Jobs(world)
+    jobs.add("low", 4, run=100)
+    jobs.add("high", 4, at=30, run=8, priority=5)
+    lines = played(world, jobs, collects_changes=collects_changes)
+    assert "39s high finished" in lines
+    assert f"{seconds}s low reserved" in lines
+
+
+def test_changes_that_were_collected_during_a_cycle_wait_for_its_end():
+    world = one_queue(gpus=4, **PREEMPTING)
+    jobs = Jobs(world)
+    jobs.add("low", 4, run=100)
+    jobs.add("high", 4, at=30, run=1, priority=5)
+    lines = played(world, jobs, cycle_ns=3 * SECOND_NS)
+    assert lines[-1].endswith("low finished")
+
+
 def test_a_job_with_checkpoints_loses_only_the_work_since_the_last_one():
     world = one_queue(gpus=4, **PREEMPTING)
     jobs = Jobs(world)

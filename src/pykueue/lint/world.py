@@ -23,7 +23,7 @@ _NAMESPACE = "lint"
 _PROBE = "probe"
 _MOST_CYCLES = 60
 _HUGE = 1 << 60
-_OPTIONS = SimulationOptions(cycle_ns=SECOND_NS, eviction_delay_ns=1)
+_OPTIONS = SimulationOptions(cycle_ns=SECOND_NS, eviction_delay_ns=1, collects_changes=False)
 Amounts = Mapping[values.ResourceName, int]
 
 

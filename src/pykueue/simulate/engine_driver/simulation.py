@@ -39,6 +39,8 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How often jobs save their work: an evicted job loses what it did since. None: all of it."""
     cycle_ns: int = 0
     """How long a scheduling cycle takes. Jobs that it evicts may stop before the next one."""
+    collects_changes: bool = True
+    """Whether inadmissible jobs wait for more changes where arrivals preempt, as they do live."""
     check_delay_ns: int = 0
     """How long an admission check takes after quota is reserved."""
     check_delays_ns: dict[str, int] = msgspec.field(default_factory=dict)
@@ -125,7 +127,8 @@ class Simulation:
         self.jobs = JobTable() if jobs is None else jobs
         self.options = options or SimulationOptions()
         self.now_ns = world.clock.at_ns
-        self._requeue_interval_ns = policy.requeue_interval_ns(world.configuration)
+        collects = self.options.collects_changes
+        self._requeue_interval_ns = policy.requeue_interval_ns(world.configuration) if collects else 0
         self.runs: dict[values.WorkloadKey, JobRun] = {}
         """The jobs that have arrived and not ended."""
         self.arrived_count = 0
@@ -228,8 +231,7 @@ class Simulation:
         arrival = self._next_arrival
         for at_ns in (
             None if arrival is None else self.jobs.submit_ns[arrival],
-            self._next_cycle_ns,
-            self.engine.next_due_ns,
+            self.engine.next_due_ns if self._next_cycle_ns is None else self._next_cycle_ns,
         ):
             if at_ns is not None and (next_ns is None or at_ns < next_ns):
                 next_ns = at_ns
